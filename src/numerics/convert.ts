@@ -6,6 +6,7 @@
  *
  * Numbers are float32 values. Pass doubles through `Math.fround` first, so that rounding follows the dtypes' rules.
  */
+import type { PackedDType } from "./dtype.ts";
 
 /** Reads the bits of a float32. Each function writes it before reading it, so no state survives a call. */
 const register = new DataView(new ArrayBuffer(4));
@@ -66,4 +67,21 @@ export function floatToBFloat16(x: number): number {
 export function bfloat16ToFloat(word: number): number {
   register.setUint32(0, word << 16, true);
   return register.getFloat32(0, true);
+}
+
+/** Conversion of float32 numbers to words and back. */
+export const packings: { readonly [D in PackedDType]: Packing } = {
+  half: { encode: floatToHalf, decode: halfToFloat },
+  bfloat16: { encode: floatToBFloat16, decode: bfloat16ToFloat },
+};
+
+interface Packing {
+  readonly encode: (x: number) => number;
+  readonly decode: (word: number) => number;
+}
+
+/** The value of a packed dtype nearest to a float32. */
+export function roundPacked(dtype: PackedDType, x: number): number {
+  const { encode, decode } = packings[dtype];
+  return decode(encode(x));
 }

@@ -2,7 +2,6 @@
  * The dtypes of Braid, one row each: how memory holds them, how they are computed, and what others call them. A packed
  * dtype is stored as words of fewer than 32 bits and computed in float32.
  */
-import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat } from "./convert.ts";
 import { keysOf, mapValues } from "../support/is-one-of.ts";
 
 interface DTypeFacts {
@@ -16,8 +15,8 @@ interface DTypeFacts {
   readonly lowest: number;
   /** The largest finite number. The smallest is its negative, of int and int64 one less. */
   readonly most: number | bigint;
-  /** Conversion of float32 numbers to words and back; null for a dtype that is not packed. */
-  readonly packing: { readonly encode: (x: number) => number; readonly decode: (word: number) => number } | null;
+  /** Whether words hold it (convert.ts). */
+  readonly packed: boolean;
   readonly names: {
     /** In nvFuser's dumps: `T0_g___bfloat`. */
     readonly printed: string;
@@ -44,7 +43,7 @@ const rows = {
     family: "float",
     type: "f64",
     array: Float64Array,
-    packing: null,
+    packed: false,
     epsilon: 2 ** -53,
     lowest: -1022,
     most: Number.MAX_VALUE,
@@ -63,7 +62,7 @@ const rows = {
     family: "float",
     type: "f32",
     array: Float32Array,
-    packing: null,
+    packed: false,
     epsilon: 2 ** -24,
     lowest: -126,
     most: (2 - 2 ** -23) * 2 ** 127,
@@ -75,7 +74,7 @@ const rows = {
     family: "float",
     type: "f32",
     array: Uint16Array,
-    packing: { encode: floatToHalf, decode: halfToFloat },
+    packed: true,
     epsilon: 2 ** -11,
     lowest: -14,
     most: 65504,
@@ -87,7 +86,7 @@ const rows = {
     family: "float",
     type: "f32",
     array: Uint16Array,
-    packing: { encode: floatToBFloat16, decode: bfloat16ToFloat },
+    packed: true,
     epsilon: 2 ** -8,
     lowest: -126,
     most: (2 - 2 ** -7) * 2 ** 127,
@@ -106,7 +105,7 @@ const rows = {
     family: "integer",
     type: "i32",
     array: Int32Array,
-    packing: null,
+    packed: false,
     epsilon: 0,
     lowest: 0,
     most: 2 ** 31 - 1,
@@ -118,7 +117,7 @@ const rows = {
     family: "integer",
     type: "i64",
     array: BigInt64Array,
-    packing: null,
+    packed: false,
     epsilon: 0,
     lowest: 0,
     most: 2n ** 63n - 1n,
@@ -130,7 +129,7 @@ const rows = {
     family: "bool",
     type: "i32",
     array: Uint8Array,
-    packing: null,
+    packed: false,
     epsilon: 0,
     lowest: 0,
     most: 1,
@@ -147,7 +146,7 @@ export type StorageOf = { readonly [D in DType]: (typeof rows)[D]["array"]["prot
 /** The dtypes that are true for a condition on their rows. */
 type Where<Row> = { [D in DType]: (typeof rows)[D] extends Row ? D : never }[DType];
 export type FloatDType = Where<{ family: "float" }>;
-export type PackedDType = Exclude<DType, Where<{ packing: null }>>;
+export type PackedDType = Where<{ packed: true }>;
 
 export const dtypes: { readonly [D in DType]: DTypeFacts & { readonly array: ArrayOf<StorageOf[D]> } } = rows;
 
@@ -156,7 +155,7 @@ export function isDType(value: unknown): value is DType {
 }
 
 export function isPacked(dtype: DType): dtype is PackedDType {
-  return dtypes[dtype].packing !== null;
+  return dtypes[dtype].packed;
 }
 
 export function isFloatDType(dtype: DType): dtype is FloatDType {
@@ -183,12 +182,6 @@ export function rangeOf(dtype: DType): readonly [number | bigint, number | bigin
 /** A table of what follows from each row. */
 export function byDType<T>(of: (row: DTypeFacts) => T): { readonly [D in DType]: T } {
   return mapValues<typeof dtypes, DTypeFacts, T>(dtypes, of);
-}
-
-/** The value of a packed dtype nearest to a float32. */
-export function roundPacked(dtype: PackedDType, x: number): number {
-  const { encode, decode } = rows[dtype].packing;
-  return decode(encode(x));
 }
 
 export const floatDTypes: readonly FloatDType[] = keysOf(dtypes).filter(isFloatDType);

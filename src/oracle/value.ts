@@ -230,8 +230,8 @@ export interface NormComparison {
  * How many times the oracle's error is accepted. Back ends accumulate 16-bit floats in float, so that only partial sums
  * of devices round more often than the oracle's. A float accumulates in float, with a rounding per addition.
  */
-const accepted: { readonly [D in DType]: number } = byDType(({ family, packing }) =>
-  family !== "float" ? 0 : packing === null ? 16 : 4,
+const accepted: { readonly [D in DType]: number } = byDType(({ family, packed }) =>
+  family !== "float" ? 0 : packed ? 4 : 16,
 );
 
 /**

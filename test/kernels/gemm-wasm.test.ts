@@ -1,11 +1,10 @@
 /**
  * The WebAssembly matrix kernels: the checked-in module is the assembled text, and their parts agree with src/numerics.
  */
-import { roundPacked } from "../../src/numerics/dtype.ts";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { generate, generatedFile } from "../../scripts/build-wasm.ts";
-import { bfloat16ToFloat, halfToFloat } from "../../src/numerics/convert.ts";
+import { bfloat16ToFloat, halfToFloat, roundPacked } from "../../src/numerics/convert.ts";
 import { gemmWasm } from "../../src/kernels/gemm/gemm-wasm.ts";
 import { decodeBase64 } from "../../src/kernels/gemm/gemm.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -3,8 +3,8 @@
  * nearest word by comparing distances in exact double arithmetic.
  */
 import { describe, expect, it } from "vitest";
-import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat } from "../../src/numerics/convert.ts";
-import { type PackedDType, roundPacked } from "../../src/numerics/dtype.ts";
+import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat, roundPacked } from "../../src/numerics/convert.ts";
+import type { PackedDType } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 

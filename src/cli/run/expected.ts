@@ -93,8 +93,8 @@ export async function expectedOutputs(
  * How many round-offs of the dtype an element may be off, relative to its size and to that of the whole output. Orders
  * of sums differ between a framework and Braid, and 16-bit floats round after every op.
  */
-const accepted: { readonly [D in DType]: number } = byDType(({ family, packing }) =>
-  family !== "float" ? 0 : packing === null ? 256 : 16,
+const accepted: { readonly [D in DType]: number } = byDType(({ family, packed }) =>
+  family !== "float" ? 0 : packed ? 16 : 256,
 );
 
 /** A row of the report. */

@@ -1,8 +1,8 @@
 /** Constants of the text: `dense<1.0>`, `dense<[[0, 1], [2, 3]]>`, `dense<"0x..">`. */
 import { iota, reshape } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { bitsToFloat } from "../../numerics/convert.ts";
-import { type DType, dtypes, isPacked, roundPacked } from "../../numerics/dtype.ts";
+import { bitsToFloat, roundPacked } from "../../numerics/convert.ts";
+import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import { emptyTensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementCount, elementsOf, storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";

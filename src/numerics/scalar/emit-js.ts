@@ -2,8 +2,8 @@
 import { at, invariant } from "../../support/invariant.ts";
 import { keysOf } from "../../support/is-one-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { bitsToFloat, floatToBits } from "../convert.ts";
-import { dtypes, isPacked, roundPacked } from "../dtype.ts";
+import { bitsToFloat, floatToBits, packings, roundPacked } from "../convert.ts";
+import { dtypes, isPacked } from "../dtype.ts";
 import type { Value } from "../tensor/storage.ts";
 import { type Comparison, definitionOf, type Expression, type Primitive, type ScalarType } from "./expression.ts";
 
@@ -138,8 +138,8 @@ export const jsLibrary = {
     keysOf(dtypes)
       .filter(isPacked)
       .flatMap((dtype) => [
-        [`decode_${dtype}`, dtypes[dtype].packing?.decode],
-        [`encode_${dtype}`, dtypes[dtype].packing?.encode],
+        [`decode_${dtype}`, packings[dtype].decode],
+        [`encode_${dtype}`, packings[dtype].encode],
         [`round_${dtype}`, (x: number): number => roundPacked(dtype, x)],
       ]),
   ),

@@ -4,7 +4,8 @@
  * values, where speed does not matter.
  */
 import { invariant } from "../../support/invariant.ts";
-import { type DType, dtypes, type StorageOf } from "../dtype.ts";
+import { packings } from "../convert.ts";
+import { type DType, dtypes, isPacked, type StorageOf } from "../dtype.ts";
 
 /** An element outside memory: bigint for int64, 0 or 1 for bool, otherwise a number. */
 export type Value = number | bigint;
@@ -43,7 +44,8 @@ export function elementsOf<D extends DType>(dtype: D, storage: StorageOf[D]): El
     };
     return { dtype, length, get: (index) => inside(array[index], index), set };
   }
-  const { packing, family } = dtypes[dtype];
+  const packing = isPacked(dtype) ? packings[dtype] : null;
+  const { family } = dtypes[dtype];
   const encode = (x: number): number => {
     if (packing !== null) return packing.encode(Math.fround(x));
     return family === "bool" && x !== 0 ? 1 : x;
