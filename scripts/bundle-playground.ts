@@ -122,6 +122,8 @@ const keywordTree = {
 const afterwards = {
   "src/diagnostics/codes.ts": `export const diagnosticCodes = new Proxy({}, { get() { ${refusal} } });`,
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseFor() { ${refusal} }`,
+  "src/schedule/by-region.ts": `export function applyByRegion() { ${refusal} }`,
+  "src/explain/explain.ts": `export function explain() { ${refusal} } export function isTooSmall() { ${refusal} }`,
   "src/import/import-model.ts": `export function importModel() { ${refusal} }`,
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,

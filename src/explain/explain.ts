@@ -4,18 +4,10 @@
  */
 import { bubbleOf } from "./bubble.ts";
 import { commandsOfRanks, type Program } from "../commands/program.ts";
-import {
-  type AnyCompilation,
-  compile,
-  compileFirstRanks,
-  type CompileOptions,
-  loweringOf,
-  verified,
-} from "../compile/compile.ts";
+import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { withNames } from "../ir/origin.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
@@ -24,13 +16,14 @@ import { simulate } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
-import { candidateStreams, type ScheduleCandidate, serial as serialForm } from "../tune/choose/candidates.ts";
+import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
+import { serialOf } from "./serial-program.ts";
 import { withEndlessRates } from "./what-if.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
@@ -209,18 +202,4 @@ const manyCommands = 2 ** 20;
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
 function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {
   return { program, trace, milliseconds: trace.reduce((latest, { end }) => Math.max(latest, end), milliseconds) };
-}
-
-/** The serial form of the first ranks, in the library's collectives whatever the options say; null where there is none. */
-export function serialOf(source: ProgramSource, options: ChooseOptions, ranks = options.devices): Program | null {
-  if (!isFusionSource(source)) return null;
-  try {
-    const { lowering, schedule } = serialForm;
-    // The library takes none.
-    const { protocol: _, ...others } = options;
-    return compileFirstRanks(source, { ...others, ...lowering, schedule, streams: 1 }, ranks);
-  } catch (error) {
-    if (error instanceof DiagnosticError) return null;
-    throw error;
-  }
 }

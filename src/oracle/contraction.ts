@@ -4,8 +4,7 @@
  * does.
  */
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
-import { fail } from "../diagnostics/diagnostic.ts";
-import { badEnds, endsFit } from "../ir/ops/kinds/grouped.ts";
+import { requireGroupEnds } from "../numerics/group-ends.ts";
 import { at } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
 import { createDots, type DotRow } from "./dots/float-dots.ts";
@@ -89,7 +88,7 @@ export function groupedMatmul(
   const groupsAt = (batch: readonly number[]): readonly number[] => {
     const own = part(ends, batch, 1);
     const found = Array.from(own.elements, Number);
-    if (!endsFit(found, rows)) fail({ ...badEnds(found, rows), place: { kind: "call", text: "groupedMatmul" } });
+    requireGroupEnds(found, rows);
     return found;
   };
   const resultOf = (batch: readonly number[], group: number, start: number, end: number): OracleValue => {

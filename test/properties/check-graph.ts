@@ -33,6 +33,8 @@ import {
 } from "./annotated-graphs.ts";
 import { movedBytes } from "./moved-bytes.ts";
 
+const indexing: ReadonlySet<string> = new Set(["Scan", "Argsort", "Gather", "IndexSelect", "ScatterAdd"]);
+
 /** Rewrites that change no bit. */
 const schedules: readonly ScheduleOptions[] = [
   { inPlace: true, ownLast: true },
@@ -83,8 +85,10 @@ export async function checkFusion(
   );
   const { accumulate = false, insertReshardingAfter = false } = setting;
   const { derived, annotated } = movedBytes(fusion, devices, sizes, { accumulate, insertReshardingAfter });
-  // A sum of n shares in ring order is counted in fractions.
-  if (annotated !== null) assert.ok(derived <= annotated + 1e-6, `${derived} bytes move instead of ${annotated}`);
+  // A sum of n shares in ring order is counted in fractions. Sorts and indices along a cut axis may move more than
+  // annotations would.
+  const isCompared = annotated !== null && !data.ops.some(({ kind }) => indexing.has(kind));
+  if (isCompared) assert.ok(derived <= annotated + 1e-6, `${derived} bytes move instead of ${annotated}`);
   const values = randomInputs(
     inputs.map(({ dtype }, i) => ({ dtype, shape: at(shapes, i) })),
     createRandom(seed),
@@ -111,7 +115,7 @@ export async function checkFusion(
   assert.deepEqual(await run(fusion, {}, inOrder), expected);
   assert.deepEqual(await run(fusion, {}, at(cpuBackends, 2)), expected);
   assert.deepEqual(await run(fusion, { streams: 1 + (seed % 4), schedule: at(schedules, seed % 4) }), expected);
-  return { refused: null, compared: annotated !== null };
+  return { refused: null, compared: isCompared };
 }
 
 function compiledOrRefused(fusion: Fusion, options: Parameters<typeof compile>[1]): AnyCompilation | string {

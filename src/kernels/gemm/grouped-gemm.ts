@@ -1,7 +1,6 @@
 /** Grouped contractions on the CPU: a GEMM per group, of as many rows or terms as the run gives it. */
 import { dtypes } from "../../numerics/dtype.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
-import { badEnds, endsFit } from "../../ir/ops/kinds/grouped.ts";
+import { requireGroupEnds } from "../../numerics/group-ends.ts";
 import { at } from "../../support/invariant.ts";
 import type { Contraction, Groups } from "./contraction.ts";
 import type { Gemm } from "./gemm.ts";
@@ -39,7 +38,7 @@ export function prepareGrouped(
   };
   const one: Gemm = (left, right, endsAt, target) => {
     const ends = readEnds(groups, buffer, endsAt);
-    if (!endsFit(ends, total)) fail({ ...badEnds(ends, total), place: { kind: "call", text: "groupedMatmul" } });
+    requireGroupEnds(ends, total);
     let start = 0;
     ends.forEach((end, group) => {
       const size = end - start;

@@ -7,7 +7,6 @@
  *
  * Group e has the rows from where the one before it ends to ends[e]. Leading axes have groups of their own.
  */
-import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { elementCount } from "../../../numerics/tensor/storage.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts";
@@ -138,20 +137,4 @@ function groupedPairs(operands: readonly Axes[], output: Axes): readonly AxisPai
     pair(1, at(y, y.length - 1), columns),
     ...zipRight(2, ends.slice(0, -1), batch),
   ];
-}
-
-/** Ends that fall, or that are past the last row. `place` says where: the kernel or the op. */
-export function badEnds(ends: readonly number[], rows: number): Omit<Diagnostic, "place"> {
-  return {
-    code: "group-ends-invalid",
-    message: "the ends of a grouped matmul's groups fall, or are past the last row",
-    found: `ends ${ends.length > 16 ? `${ends.slice(0, 16).join(", ")}, ..` : ends.join(", ")} of ${rows} rows`,
-    expected: `numbers from 0 to ${rows}, none below the one before it`,
-    help: "give the rows up to the end of each group: cumsum(counts, 0) of counts whose sum is at most the rows",
-  };
-}
-
-/** Whether the ends are from 0 to the number of rows, and none is below the one before it. */
-export function endsFit(ends: readonly number[], rows: number): boolean {
-  return ends.every((end, i) => end >= (ends[i - 1] ?? 0) && end <= rows);
 }
