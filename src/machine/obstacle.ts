@@ -192,6 +192,17 @@ export function commandThrew(
   };
 }
 
+/** A kernel's diagnostic at the command that ran it: a kernel knows its op alone. */
+export function atCommand(
+  diagnostic: Diagnostic,
+  tables: Pick<MachineTables, "program">,
+  position: CommandPosition | null,
+): Diagnostic {
+  const { place } = diagnostic;
+  if (place?.kind !== "call" || position === null) return diagnostic;
+  return { ...diagnostic, place: { kind: "statement", text: `${place.text}, ${positionText(tables, position)}` } };
+}
+
 /** Enough to see a pattern; more notes would hide it. */
 const mostNotes = 8;
 

@@ -3,17 +3,20 @@ import { describe, expect, it } from "vitest";
 import {
   cat,
   DeviceMesh,
+  DiagnosticError,
   full,
   Fusion,
   gradients,
   groupedMatmul,
   lower,
   mul,
+  MultiDeviceExecutor,
   sum,
   Tensor,
   type TensorView,
   unsqueeze,
 } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
@@ -139,3 +142,28 @@ it("ends that fall are refused by the oracle too", () => {
     found: "ends 3, 2 of 4 rows",
   });
 });
+
+it.each(["threads", "machine"] as const)(
+  "ends that fall end a run with the rank and the command, by %s",
+  async (kind) => {
+    const f = new Fusion();
+    const [x, w, ends] = [f.input([2, 4, 2]), f.input([2, 2, 2, 2]), f.input([2, 2], "int64")];
+    const y = groupedMatmul(x, w, ends);
+    f.output(y);
+    for (const tensor of [x, w, ends, y]) {
+      tensor.setDeviceMesh(DeviceMesh.range(2));
+      onDevices(tensor, 0, 2);
+    }
+    const on = createCpuBackend(kind === "machine" ? { interleaving: { kind: "seed", seed: 1 } } : {});
+    const executor = await MultiDeviceExecutor.create(f, { devices: 2, on });
+    try {
+      const given = [Tensor.zeros([2, 4, 2]), Tensor.zeros([2, 2, 2, 2]), Tensor.from([[1, 4], [3, 2]], "int64")]; // prettier-ignore
+      const failure = await executor.run(given).catch((error: unknown) => error);
+      const [found] = failure instanceof DiagnosticError ? failure.diagnostics : [];
+      expect(found).toMatchObject({ code: "group-ends-invalid", found: "ends 3, 2 of 4 rows" });
+      expect(JSON.stringify(found?.place)).toMatch(/groupedMatmul, .*rank 1/u);
+    } finally {
+      await executor.close();
+    }
+  },
+);

@@ -9,7 +9,7 @@ import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "..
 import type { Observer } from "../../machine/execution.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
-import { type CommandPosition, positionText, commandThrew } from "../../machine/obstacle.ts";
+import { atCommand, type CommandPosition, positionText, commandThrew } from "../../machine/obstacle.ts";
 import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
@@ -69,8 +69,12 @@ function prepare(
           flight?.end();
         } catch (error) {
           const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-          const known = error instanceof DiagnosticError;
-          const failure = known ? error : new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+          const position = recorder.current();
+          const found =
+            error instanceof DiagnosticError
+              ? error.diagnostics.map((each) => atCommand(each, { program }, position))
+              : [commandThrew({ program }, position, text)];
+          const failure = new DiagnosticError(found);
           throw flights?.failed(failure) ?? failure;
         } finally {
           callers.end();

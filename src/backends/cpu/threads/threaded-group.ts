@@ -7,7 +7,7 @@ import type { BufferId } from "../../../commands/buffer.ts";
 import type { Program } from "../../../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { beginRun, hasArrived, type RunProgress, resetState } from "../../../machine/execution.ts";
-import { positionText, commandThrew, stuck, timedOutDiagnostic } from "../../../machine/obstacle.ts";
+import { atCommand, positionText, commandThrew, stuck, timedOutDiagnostic } from "../../../machine/obstacle.ts";
 import { commandAt, createMachineTables, participantNumber, type MachineTables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import { growWasmMemory, type WasmMemory } from "../../../support/webassembly.ts";
@@ -173,11 +173,12 @@ async function execute(
   }
 }
 
-/** The failure of a command: its diagnostic unchanged, or any other error with the command it came from. */
+/** The failure of a command: its diagnostic, or any other error, with the command it came from. */
 function firstFailure([failure]: readonly WorkerFailure[], { tables }: RunProgress): Diagnostic | null {
   if (failure === undefined) return null;
   const { at: position, diagnostics, text } = failure;
-  return diagnostics?.[0] ?? commandThrew(tables, position, text);
+  const [known] = diagnostics ?? [];
+  return known === undefined ? commandThrew(tables, position, text) : atCommand(known, tables, position);
 }
 
 /** The command that a worker was running when it died, as text; null if it was running none. */
