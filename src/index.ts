@@ -17,7 +17,13 @@ export { HostProgramBuilder } from "./host/build/builder.ts";
 export { parse, type ParseOptions } from "./host/parse/parse.ts";
 export { print, type PrintOptions } from "./host/print/print.ts";
 export { pipeline, type PipelineRequest } from "./compile/pipeline/build-pipeline.ts";
-export { type OrderRequest, type PipelineOrder, pipelineOrders, type PipelineStep } from "./compile/pipeline/orders.ts";
+export {
+  type OrderRequest,
+  type PipelineOrder,
+  pipelineOrders,
+  type PipelinePass,
+  type PipelineStep,
+} from "./compile/pipeline/orders.ts";
 export { type SavedTensor, type SavePolicy, splitBackward, type SplitPrograms } from "./compile/split-backward.ts";
 export { lower, type LowerOptions } from "./compile/lower.ts";
 export { record } from "./compile/record.ts";
