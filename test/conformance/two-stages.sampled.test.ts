@@ -32,7 +32,9 @@ function expected({ from, to, sharded0, sharded1, reduces }: Stages): string {
   if (sharded0 && sharded1) return same ? "" : `SendRecv ${to.length}`;
   if (sharded0) return same ? "Allgather 1" : `Gather ${to.length}`;
   if (sharded1) return "Scatter 1";
-  return same ? "" : "Broadcast 1";
+  // Each receiver has a counterpart, or there is one receiver, which has none of it.
+  const isPaired = (from.length === to.length || to.length === 1) && !to.some((device) => from.includes(device));
+  return same ? "" : isPaired ? `SendRecv ${to.length}` : "Broadcast 1";
 }
 
 /** A sum over the last axis, a Set or a sum over `dim` to the other mesh, and an add there. */

@@ -4,6 +4,7 @@
  * new ones; a failure prints the seed.
  */
 import { expect, it } from "vitest";
+import { indexingRecipes } from "./annotated-graphs.ts";
 import { requireGraphs } from "./check-graph.ts";
 
 it("give the oracle's result, the same bits in every schedule, and move no more bytes", async () => {
@@ -12,4 +13,9 @@ it("give the oracle's result, the same bits in every schedule, and move no more 
   // A generator whose graphs are mostly refused would test little.
   expect(ran).toBeGreaterThan(0.85 * numRuns);
   expect(compared).toBeGreaterThan(0.25 * numRuns);
+}, 240_000);
+
+it("give the oracle's result with sorts, scans, indices and masks", async () => {
+  const { ran } = await requireGraphs({ numRuns: 12, seed: 1 }, indexingRecipes);
+  expect(ran).toBeGreaterThan(6);
 }, 240_000);

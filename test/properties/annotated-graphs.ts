@@ -64,29 +64,36 @@ const small = fc.nat({ max: 7 });
 /** Mostly small, and often not a multiple of the devices. */
 const extent = fc.constantFrom(4, 8, 6, 7, 5, 1, 3, 13, 0, 12, 2);
 
-export const graphRecipes: fc.Arbitrary<GraphRecipe> = fc.record({
-  grid: fc.nat({ max: grids.length - 1 }),
-  shape: fc
-    .tuple(fc.oneof({ weight: 8, arbitrary: extent }, fc.constantFrom(100, 1000)), fc.array(extent, { maxLength: 2 }))
-    .map(([rows, rest]) => (rest.length === 0 ? [rows, 4] : [rows, ...rest])),
-  symbolic: fc.boolean(),
-  inputs: fc.array(fc.record({ x: fc.nat({ max: 3 }), y: fc.nat({ max: 3 }), bare: fc.boolean() }), {
-    minLength: 1,
-    maxLength: 5,
-  }),
-  steps: fc.array(fc.record({ op: fc.nat({ max: 26 }), operand: small, other: small, size: small }), {
-    minLength: 1,
-    maxLength: 6,
-  }),
-  stream: fc.option(
-    fc.record({
-      tensor: small,
-      axis: small,
-      parts: fc.integer({ min: 1, max: 8 }),
-      nest: fc.constantFrom("none", "inside", "outside"),
+const recipesOf = (op: fc.Arbitrary<number>): fc.Arbitrary<GraphRecipe> =>
+  fc.record({
+    grid: fc.nat({ max: grids.length - 1 }),
+    shape: fc
+      .tuple(fc.oneof({ weight: 8, arbitrary: extent }, fc.constantFrom(100, 1000)), fc.array(extent, { maxLength: 2 }))
+      .map(([rows, rest]) => (rest.length === 0 ? [rows, 4] : [rows, ...rest])),
+    symbolic: fc.boolean(),
+    inputs: fc.array(fc.record({ x: fc.nat({ max: 3 }), y: fc.nat({ max: 3 }), bare: fc.boolean() }), {
+      minLength: 1,
+      maxLength: 5,
     }),
-  ),
-});
+    steps: fc.array(fc.record({ op, operand: small, other: small, size: small }), {
+      minLength: 1,
+      maxLength: 6,
+    }),
+    stream: fc.option(
+      fc.record({
+        tensor: small,
+        axis: small,
+        parts: fc.integer({ min: 1, max: 8 }),
+        nest: fc.constantFrom("none", "inside", "outside"),
+      }),
+    ),
+  });
+
+/** The ops of a transformer, and one number for a unary op. */
+export const graphRecipes = recipesOf(fc.nat({ max: 15 }).map((op) => (op === 15 ? Infinity : op)));
+
+/** Half of them sort, scan, index, or attend with masks. */
+export const indexingRecipes = recipesOf(fc.nat({ max: 26 }));
 
 export interface GraphSetting extends Pick<
   LowerOptions,

@@ -111,7 +111,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
   const inner = shape.at(-1) ?? 1;
   const total = shape.reduce((product, extent) => product * extent, 1);
   const unary = (): TensorView => keep([relu, tanh][size % 2]?.(x) ?? set(x), shape);
-  if (shape.length < 2) return unary();
+  if (shape.length < 2 || (op > 14 && shape.includes(0))) return unary();
   const lead = shape.slice(0, -1);
   switch (op) {
     case 0:
