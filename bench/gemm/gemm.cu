@@ -178,7 +178,8 @@ gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, c
           const float* e = d + piece * 32 + j * 8;
           const u32 address = to + row * 128 + (((2 * j + (lane >> 4)) ^ (lane & 7)) << 4);
           asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-                       ::"r"(address), "r"(pack(e[0], e[1])), "r"(pack(e[2], e[3])), "r"(pack(e[4], e[5])), "r"(pack(e[6], e[7])) : "memory");
+                       ::"r"(address), "r"(pack(e[0], e[1])), "r"(pack(e[2], e[3])), "r"(pack(e[4], e[5])),
+                       "r"(pack(e[6], e[7])) : "memory");
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("bar.sync %0, 128;" ::"r"(group) : "memory");

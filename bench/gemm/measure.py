@@ -40,9 +40,11 @@ def wgmma(columns, a_mn, b_mn):
     n = columns // 2
     registers = ", ".join(f"%{i}" for i in range(n))
     sums = ", ".join(f'"+f"(d[{i}])' for i in range(n))
+    multiply = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16"
+    operands = f"{{{registers}}}, %{n}, %{n + 1}, p, 1, 1, {a_mn}, {b_mn}"
     return f"""typedef unsigned long long u64;
 static __device__ __forceinline__ void wgmma(float (&d)[{n}], u64 a, u64 b, int adds) {{
-  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{n + 2}, 0;\\nwgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 {{{registers}}}, %{n}, %{n + 1}, p, 1, 1, {a_mn}, {b_mn};\\n}}\\n"
+  asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{n + 2}, 0;\\n{multiply} {operands};\\n}}\\n"
     : {sums} : "l"(a), "l"(b), "r"(adds));
 }}
 """

@@ -300,3 +300,8 @@ export function firstRepeated(numbers: readonly number[]): number | undefined {
   const seen = new Set<number>();
   return numbers.find((number) => seen.size === seen.add(number).size);
 }
+
+/** Whether the meshes have as many devices along each dimension. */
+export function sameMeshShape({ shape: a }: DeviceMesh, { shape: b }: DeviceMesh): boolean {
+  return a.length === b.length && a.every((size, i) => size === b[i]);
+}

@@ -85,12 +85,12 @@ function liesOf(tensor: Tensor): string {
 
 /** Weights lead: Megatron's column-parallel linear gathers x. */
 function isActivation(op: Op, id: TensorId): boolean {
-  return isContraction(op) && op.inputs[0] === id && op.inputs[1] !== id;
+  return isMatmul(op) && op.inputs[0] === id && op.inputs[1] !== id;
 }
 
 /** One that leaves its mesh takes the op away from the devices that the user gave it. */
 function isWeight(op: Op, id: TensorId): boolean {
-  return isContraction(op) && op.inputs[1] === id;
+  return isMatmul(op) && op.inputs[1] === id;
 }
 
 /** Whether the op indexes, or otherwise needs whole, each axis along which the tensor is cut: keys of an attention. */
@@ -100,7 +100,7 @@ function isNeededWhole(op: Op, tensor: Tensor, tensors: readonly Tensor[]): bool
   return cuts.length > 0 && cuts.every(({ axis }) => pairs.every(({ producer }) => producer.id !== axis.id));
 }
 
-function isContraction({ kind }: Op): boolean {
+function isMatmul({ kind }: Op): boolean {
   return kind === "Linear" || kind === "Matmul";
 }
 
@@ -168,7 +168,7 @@ function cheaperAnnotations(
   if (now === null) return null;
   const isResult = leader.id === op.output;
   const cut = liesAs(before, tensor, needed);
-  const led = isResult || isContraction(op) ? null : liesAs(before, leader, tensor);
+  const led = isResult || isMatmul(op) ? null : liesAs(before, leader, tensor);
   const left = isResult ? { ...before, tensors: before.tensors.with(leader.id, unplaced(leader)) } : null;
   const ways = [
     [left, followsOperands(leader)],
@@ -190,7 +190,7 @@ function followsOperands({ id }: Tensor): string {
 
 /** How the tensor is to lie: the axes of a weight are others than those of what it is multiplied with. */
 function liesFor(op: Op, tensor: Tensor, leader: Tensor, needed: Tensor): string {
-  const isSame = !isContraction(op) && placementOf(needed) === placementOf(leader);
+  const isSame = !isMatmul(op) && placementOf(needed) === placementOf(leader);
   return isSame || needed.id === tensor.id ? `as T${leader.id}` : placementOf(needed);
 }
 

@@ -103,7 +103,7 @@ const twoStreams: ChoiceRow = [
  */
 const streamPerChunk: ChoiceRow = [usual, { name: "1 compute stream", schedule: { computeStreams: 1 } }];
 
-/** No program took the others: the own chunk copied, or its GEMM first. */
+/** In every loop: local copies are used in place, and the own chunk is computed last. */
 const ownChunk: ChoiceRow = [{ name: "", schedule: { inPlace: true, ownLast: true } }];
 
 const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];

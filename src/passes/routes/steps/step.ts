@@ -16,7 +16,7 @@
  * AllToAllV the rest.
  */
 import { collectives, type CommunicationType, type StepType } from "../../../host/collectives.ts";
-import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import { type DeviceMesh, sameMeshShape } from "../../../ir/device-mesh.ts";
 import { type DIDType, didTypes, isDID, type Tensor } from "../../../ir/domain.ts";
 import { type Layout, sameShares } from "../../../ir/layout.ts";
 import type { Op } from "../../../ir/ops/op.ts";
@@ -47,8 +47,7 @@ export function reshardingStep(from: Layout, to: Layout, nvfuserLimits: boolean)
 
 /** Whether each receiver has a sender of its own, so that a root need not send all to everyone. */
 function isPaired(from: DeviceMesh, to: DeviceMesh): boolean {
-  const isAlike = from.shape.length === to.shape.length && from.shape.every((size, i) => size === to.shape[i]);
-  return (isAlike || to.devices.length === 1) && !to.devices.some((device) => from.has(device));
+  return (sameMeshShape(from, to) || to.devices.length === 1) && !to.devices.some((device) => from.has(device));
 }
 
 /** Whether two meshes have the same devices, so that most have some of what a root would send them. */

@@ -14,7 +14,7 @@
  * same shape, then the first.
  */
 import { collectives, isRooted } from "../../../host/collectives.ts";
-import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import { type DeviceMesh, sameMeshShape } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
@@ -106,8 +106,7 @@ function senderFor(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, recei
   const holders = sendersFor(step, from, to, receiver);
   if (holders.includes(receiver)) return receiver;
   const opposite = from.devices[to.devices.indexOf(receiver)];
-  const isAlike = from.shape.length === to.shape.length && from.shape.every((size, i) => size === to.shape[i]);
-  return isAlike && opposite !== undefined && holders.includes(opposite) ? opposite : at(holders, 0);
+  return sameMeshShape(from, to) && opposite !== undefined && holders.includes(opposite) ? opposite : at(holders, 0);
 }
 
 /** The team, with the root appended if it is not in it. */

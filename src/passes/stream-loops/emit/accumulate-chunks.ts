@@ -28,10 +28,10 @@ type Contraction = MatmulOp | LinearOp;
 
 /** Whether an iteration adds to the results of earlier ones. */
 export function accumulatesChunks(op: Op, { stream }: LoopMember): op is Contraction {
-  return isContraction(op) && stream.iterType === "reduction";
+  return isMatmul(op) && stream.iterType === "reduction";
 }
 
-function isContraction(op: Op): op is Contraction {
+function isMatmul(op: Op): op is Contraction {
   return op.kind === "Matmul" || op.kind === "Linear";
 }
 
@@ -47,7 +47,7 @@ export function accumulationStatements(
 ): readonly Statement[] {
   const { edit, slicer, iteration } = context;
   const sliced = chunks === null ? withoutLoopedAxis(op, read, counted, edit.tensors) : op;
-  invariant(isContraction(sliced), "slicing keeps the kind of an op", sliced);
+  invariant(isMatmul(sliced), "slicing keeps the kind of an op", sliced);
   const isWholeContraction = at(edit.tensors, op.output).domain.logical.at(-1)?.id === counted.id;
   const bindings: Statement[] = [];
   const slices = op.inputs.map((input, operand) => {
