@@ -1,12 +1,12 @@
 /**
- * Conversion between float32 numbers and half (IEEE 754 binary16) or bfloat16, as 16-bit words. Narrowing rounds to
- * nearest, ties to even, keeps subnormals, and overflows to infinity. Every NaN narrows to one positive quiet NaN,
- * because JavaScript and WebAssembly leave NaN payloads open. The bits of a result therefore never depend on the
- * engine.
+ * Conversion between float32 numbers and words of a packed dtype. Narrowing rounds to nearest, ties to even, keeps
+ * subnormals, and overflows to infinity, or to NaN in a format without infinities. Every NaN narrows to one positive
+ * quiet NaN, because JavaScript and WebAssembly leave NaN payloads open. The bits of a result therefore never depend on
+ * the engine.
  *
  * Numbers are float32 values. Pass doubles through `Math.fround` first, so that rounding follows the dtypes' rules.
  */
-import type { PackedDType } from "./dtype.ts";
+import { byDType, dtypes, type DType, type PackedDType } from "./dtype.ts";
 
 /** Reads the bits of a float32. Each function writes it before reading it, so no state survives a call. */
 const register = new DataView(new ArrayBuffer(4));
@@ -31,54 +31,74 @@ export function bitsToFloat(bits: number): number {
   return floats[0] ?? NaN;
 }
 
-/** 2^(exponent - 25) for the biased exponents of half: the weight of the last significand bit. */
-const halfUnits = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 25));
-
-export function floatToHalf(x: number): number {
-  const bits = bitsOf(x);
-  const magnitude = bits & 0x7fff_ffff;
-  const sign = (bits >>> 16) & 0x8000;
-  if (magnitude > 0x7f80_0000) return 0x7e00;
-  // From 2^16 on the result is infinity. Values from 65520 to 2^16 become infinity below, by a carry into the exponent.
-  if (magnitude >= 0x4780_0000) return sign | 0x7c00;
-  if (magnitude < 0x3880_0000) {
-    // Below 2^-14. Float32 values near 0.5 have the spacing of half's subnormals, so this addition rounds.
-    return sign | (bitsOf(Math.abs(x) + 0.5) - 0x3f00_0000);
-  }
-  const tie = (magnitude >>> 13) & 1;
-  return sign | ((magnitude - 0x3800_0000 + 0xfff + tie) >>> 13);
+/** A packed dtype's word has a sign, an exponent and a fraction, as IEEE 754 lays them out. Facts are words and bits. */
+export interface WordFormat {
+  /** Of the float32's fraction bits, those that a word lacks. */
+  readonly shift: number;
+  /** From the exponent of the word to that of a float32, as a float32's bits. */
+  readonly rebias: number;
+  /** The bits of a float32 that has the spacing of the subnormals: adding it rounds to one. */
+  readonly spacing: number;
+  readonly sign: number;
+  /** The word of everything larger. */
+  readonly infinity: number;
+  readonly nan: number;
 }
 
-export function halfToFloat(word: number): number {
-  const exponent = (word >>> 10) & 31;
-  const fraction = word & 0x3ff;
-  const sign = (word & 0x8000) === 0 ? 1 : -1;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
-  return sign * (0x400 + fraction) * (halfUnits[exponent] ?? NaN);
-}
-
-export function floatToBFloat16(x: number): number {
-  const bits = bitsOf(x);
-  if ((bits & 0x7fff_ffff) > 0x7f80_0000) return 0x7fc0;
-  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
-}
-
-export function bfloat16ToFloat(word: number): number {
-  register.setUint32(0, word << 16, true);
-  return register.getFloat32(0, true);
-}
-
-/** Conversion of float32 numbers to words and back. */
-export const packings: { readonly [D in PackedDType]: Packing } = {
-  half: { encode: floatToHalf, decode: halfToFloat },
-  bfloat16: { encode: floatToBFloat16, decode: bfloat16ToFloat },
-};
+export const wordFormats: { readonly [D in DType]: WordFormat } = byDType(({ bytes, epsilon, lowest, finite }) => {
+  const shift = 24 + Math.log2(epsilon);
+  const sign = 2 ** (8 * bytes - 1);
+  const infinity = finite === true ? sign - 1 : sign - 2 ** (23 - shift);
+  return {
+    shift,
+    rebias: (lowest + 126) * 2 ** 23,
+    spacing: (lowest + shift + 127) * 2 ** 23,
+    sign,
+    infinity,
+    nan: finite === true ? infinity : infinity + 2 ** (22 - shift),
+  };
+});
 
 interface Packing {
   readonly encode: (x: number) => number;
   readonly decode: (word: number) => number;
 }
+
+function packingOf(dtype: PackedDType): Packing {
+  const { shift, rebias, spacing, sign, infinity, nan } = wordFormats[dtype];
+  const normal = rebias + 2 ** 23;
+  const below = 2 ** (shift - 1) - 1;
+  const signShift = 32 - 8 * dtypes[dtype].bytes;
+  const unit = bitsToFloat(spacing);
+  const scale = 2 ** (rebias / 2 ** 23);
+  const largest = dtypes[dtype].finite === true ? NaN : Infinity;
+  return {
+    encode: (x) => {
+      const bits = bitsOf(x);
+      const magnitude = bits & 0x7fff_ffff;
+      if (magnitude > 0x7f80_0000) return nan;
+      const rounded =
+        magnitude < normal
+          ? bitsOf(Math.abs(x) + unit) - spacing
+          : (magnitude - rebias + below + ((magnitude >>> shift) & 1)) >>> shift;
+      return ((bits >>> signShift) & sign) | Math.min(rounded, infinity);
+    },
+    decode: (word) => {
+      const magnitude = word & (sign - 1);
+      const size =
+        magnitude < infinity ? bitsToFloat(magnitude << shift) * scale : magnitude === infinity ? largest : NaN;
+      return (word & sign) === 0 ? size : -size;
+    },
+  };
+}
+
+/** Conversion of float32 numbers to words and back. */
+export const packings: { readonly [D in PackedDType]: Packing } = {
+  half: packingOf("half"),
+  bfloat16: packingOf("bfloat16"),
+  float8_e4m3fn: packingOf("float8_e4m3fn"),
+  float8_e5m2: packingOf("float8_e5m2"),
+};
 
 /** The value of a packed dtype nearest to a float32. */
 export function roundPacked(dtype: PackedDType, x: number): number {

@@ -17,6 +17,10 @@ interface DTypeFacts {
   readonly most: number | bigint;
   /** Whether words hold it (convert.ts). */
   readonly packed: boolean;
+  /** The format has no infinities: larger numbers round to NaN. */
+  readonly finite?: true;
+  /** Tensors of it move and are cast, but no function is computed with them. */
+  readonly storage?: true;
   readonly names: {
     /** In nvFuser's dumps: `T0_g___bfloat`. */
     readonly printed: string;
@@ -24,11 +28,11 @@ interface DTypeFacts {
     readonly fusion: string;
     readonly torch: string;
     readonly stablehlo: string;
-    /** npy has no bfloat16, which ml_dtypes stores as untyped bytes. */
+    /** npy has no bfloat16 and no floats of 8 bits, for which ml_dtypes has these. */
     readonly numpy: string;
     readonly safetensors: string;
   };
-  /** The type of a stored element in CUDA C++, cudaDataType_t and ncclDataType_t. */
+  /** The type of a stored element in CUDA C++, cudaDataType_t and ncclDataType_t. NCCL moves 8 bits as uint8. */
   readonly cuda: { readonly c: string; readonly data: number; readonly nccl: number };
 }
 
@@ -100,6 +104,47 @@ const rows = {
     },
     cuda: { c: "unsigned short", data: 14, nccl: 9 },
   },
+  float8_e4m3fn: {
+    bytes: 1,
+    family: "float",
+    type: "f32",
+    array: Uint8Array,
+    packed: true,
+    finite: true,
+    storage: true,
+    epsilon: 2 ** -4,
+    lowest: -6,
+    most: 448,
+    names: {
+      printed: "__e4m3",
+      fusion: "Float8_e4m3fn",
+      torch: "float8_e4m3fn",
+      stablehlo: "f8E4M3FN",
+      numpy: "<V1",
+      safetensors: "F8_E4M3",
+    },
+    cuda: { c: "unsigned char", data: 28, nccl: 1 },
+  },
+  float8_e5m2: {
+    bytes: 1,
+    family: "float",
+    type: "f32",
+    array: Uint8Array,
+    packed: true,
+    storage: true,
+    epsilon: 2 ** -3,
+    lowest: -14,
+    most: 57344,
+    names: {
+      printed: "__e5m2",
+      fusion: "Float8_e5m2",
+      torch: "float8_e5m2",
+      stablehlo: "f8E5M2",
+      numpy: "<f1",
+      safetensors: "F8_E5M2",
+    },
+    cuda: { c: "unsigned char", data: 29, nccl: 1 },
+  },
   int: {
     bytes: 4,
     family: "integer",
@@ -158,6 +203,11 @@ export function isPacked(dtype: DType): dtype is PackedDType {
   return dtypes[dtype].packed;
 }
 
+/** Whether functions are computed with tensors of the dtype. */
+export function isComputed(dtype: DType): boolean {
+  return dtypes[dtype].storage !== true;
+}
+
 export function isFloatDType(dtype: DType): dtype is FloatDType {
   return dtypes[dtype].family === "float";
 }
@@ -185,3 +235,4 @@ export function byDType<T>(of: (row: DTypeFacts) => T): { readonly [D in DType]:
 }
 
 export const floatDTypes: readonly FloatDType[] = keysOf(dtypes).filter(isFloatDType);
+export const computedFloats: readonly FloatDType[] = floatDTypes.filter(isComputed);

@@ -39,6 +39,13 @@ export function numberOf(dtype: DType, text: string): Element {
   return dtype === "double" || dtype === "int" ? Number(text) : Math.fround(Number(text));
 }
 
+/** A number that a program names, as an element. */
+export function elementOf(dtype: DType, text: string): Element {
+  if (dtype === "bool") return Number(text);
+  const number = numberOf(dtype, text);
+  return dtypes[dtype].family === "float" ? roundTo(dtype, Number(number)) : number;
+}
+
 /** Two elements, or an accumulator of the dtype and an element. */
 export function combinationOf(op: ReductionOpType, dtype: DType, x: Element, y: Element): Element {
   const { float, integer } = reductionDefinitions[op];
@@ -70,11 +77,13 @@ export function wrap(dtype: DType, x: bigint): Element {
   return Number(dtype === "bool" ? x : BigInt.asIntN(32, x));
 }
 
-/** Rounds a double to a float dtype, to nearest even; to half and bfloat16 through float32, as every op does. */
+/** Rounds a double to a float dtype, to nearest even; to packed dtypes through float32, as every op does. */
 export function roundTo(dtype: DType, x: number): number {
-  const { family, type, epsilon, lowest, most } = dtypes[dtype];
+  const { family, type, epsilon, lowest, most, finite } = dtypes[dtype];
   invariant(family === "float", "floats are rounded to floats", dtype);
-  return type === "f64" ? x : toPrecision(Math.fround(x), -Math.log2(epsilon), lowest, Number(most));
+  if (type === "f64") return x;
+  const rounded = toPrecision(Math.fround(x), -Math.log2(epsilon), lowest, Number(most));
+  return finite === true && !Number.isFinite(rounded) ? NaN : rounded;
 }
 
 /** Rounds to `bits` significant bits, to fewer below 2^lowest, and to infinity beyond `most`. */

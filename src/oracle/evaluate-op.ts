@@ -6,13 +6,13 @@ import type { ContractionOp, Op, RandomBitsOp, ReductionOp, SdpaBackwardOp, Sdpa
 import { cutOf } from "../ir/parts.ts";
 import { isWhole, reducedShards, shardsOf } from "../ir/shards.ts";
 import { evaluateExtent, type Sizes } from "../ir/sizes.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
+import type { DType } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { sdpaBackward } from "./attention/sdpa-backward.ts";
 import { sdpa } from "./attention/sdpa.ts";
 import { groupedMatmul, linear, matmul } from "./contraction.ts";
-import { numberOf, roundTo, wrap } from "./definitions.ts";
+import { elementOf, numberOf, wrap } from "./definitions.ts";
 import { gather, indexSelect, scatterAdd } from "./indexing.ts";
 import { argsort, scan } from "./ordered.ts";
 import { binary, cast, ternary, unary } from "./pointwise.ts";
@@ -74,7 +74,7 @@ function evaluateSingle(
     case "Cat":
       return cat(operands, op.axis, shape);
     case "Pad":
-      return pad(first, op.widths, { element: numberOf(first.dtype, op.value), bound: 0 }, shape);
+      return pad(first, op.widths, { element: elementOf(first.dtype, op.value), bound: 0 }, shape);
     case "IndexSelect":
       return indexSelect(first, op.axis, at(operands, 1));
     case "Gather":
@@ -166,8 +166,7 @@ function devicesAlong({ mesh }: IrTensor, type: DIDType): number {
 
 /** `text` is the number as JavaScript writes it. */
 function full(text: string, dtype: DType, shape: readonly number[]): OracleValue {
-  const number = dtype === "bool" ? Number(text) : numberOf(dtype, text);
-  const element = dtypes[dtype].family === "float" ? roundTo(dtype, Number(number)) : number;
+  const element = elementOf(dtype, text);
   return makeValue(dtype, shape, () => ({ element, bound: 0 }));
 }
 

@@ -102,7 +102,7 @@ export const smallestRounding: { readonly [D in DType]: number } = byDType(({ fa
   family === "float" ? Math.max(epsilon * 2 ** lowest, Number.MIN_VALUE) : 0,
 );
 
-/** Numbers from here on round to infinity. */
+/** Numbers above this round to infinity, or to NaN in a format without infinities. */
 export const overflowThreshold: { readonly [D in DType]: number } = byDType(({ family, epsilon, most }) =>
   family === "float" ? Number(most) + epsilon * 2 ** Math.floor(Math.log2(Number(most))) : Infinity,
 );
@@ -122,7 +122,7 @@ export function store(dtype: DType, exact: number, error: number): Bounded {
   if (Number.isNaN(error) || error === Infinity) return { element, bound: Infinity };
   // Infinity and NaN from the operands are exact.
   if (!Number.isFinite(exact)) return { element, bound: 0 };
-  if (Math.abs(exact) - error >= overflowThreshold[dtype]) return { element, bound: 0 };
+  if (Math.abs(exact) - error > overflowThreshold[dtype]) return { element, bound: 0 };
   const furthest = Math.abs(exact) + error;
   if (furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
   // The 16-bit dtypes round to float32 first.

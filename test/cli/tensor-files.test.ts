@@ -64,6 +64,8 @@ const elements: { readonly [D in DType]: readonly (number | bigint)[] } = {
   float: floats,
   half: floats,
   bfloat16: floats,
+  float8_e4m3fn: floats,
+  float8_e5m2: floats,
   int: [0, 1, -2, 3, 2 ** 31 - 1, -(2 ** 31)],
   int64: [0n, 2n ** 31n, -(2n ** 32n), 3n * 2n ** 31n, (2n ** 31n - 1n) * 2n ** 31n, -(2n ** 62n)],
   bool: [0, 1, 1, 1, 0, 0],
@@ -396,7 +398,7 @@ const refused: Readonly<Record<string, Refused>> = {
         ["a hole at the end", entry("[0,16]").replace("[2,3]", "[2,2]"), "8 bytes of no tensor at the end of the file"],
         [
           "a tensor of another dtype beyond the end",
-          entry("[0,32]").replace("F32", "F8_E4M3"),
+          entry("[0,32]").replace("F32", "F8_E8M0"),
           "8 bytes before that of its tensors",
         ],
         [
@@ -614,7 +616,10 @@ describe("braid run", () => {
       [["--input", "T1=nowhere.npy"], "error[file-unreadable]"],
       [["--out", path.join(file, "out"), "--sizes", "i1=2"], "error[file-unwritable]"],
       [["--out", path.join(file, "y.safetensors"), "--sizes", "i1=2"], "--out"],
-      [["--set", "dtype=3"], "expected: a dtype: double, float, half, bfloat16, int, int64, bool"],
+      [
+        ["--set", "dtype=3"],
+        "expected: a dtype: double, float, half, bfloat16, float8_e4m3fn, float8_e5m2, int, int64, bool",
+      ],
     ] as const;
     for (const [flags, message] of cases) {
       const { status, out, err } = await cli("run", file, "--devices", "1", ...flags);

@@ -12,6 +12,8 @@ const elements: { readonly [D in DType]: string } = {
   float: "f32",
   half: "f16",
   bfloat16: "bf16",
+  float8_e4m3fn: "f8E4M3FN",
+  float8_e5m2: "f8E5M2",
   int: "i32",
   int64: "i64",
   bool: "i1",

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { generate, generatedFile } from "../../scripts/build-wasm.ts";
-import { bfloat16ToFloat, halfToFloat, roundPacked } from "../../src/numerics/convert.ts";
+import { packings, roundPacked } from "../../src/numerics/convert.ts";
 import { gemmWasm } from "../../src/kernels/gemm/gemm-wasm.ts";
 import { decodeBase64 } from "../../src/kernels/gemm/gemm.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -26,8 +26,8 @@ it("is small enough to be compiled synchronously by browsers, and decodes as els
 });
 
 describe.each([
-  { dtype: "half", widen: halfToFloat, round: (x: number) => roundPacked("half", x) },
-  { dtype: "bfloat16", widen: bfloat16ToFloat, round: (x: number) => roundPacked("bfloat16", x) },
+  { dtype: "half", widen: packings.half.decode, round: (x: number) => roundPacked("half", x) },
+  { dtype: "bfloat16", widen: packings.bfloat16.decode, round: (x: number) => roundPacked("bfloat16", x) },
 ] as const)("conversions of $dtype", ({ dtype, widen, round }) => {
   const every = Array.from({ length: 65536 }, (_, word) => widen(word));
 

@@ -30,6 +30,8 @@ export const edges: { readonly [D in DType]: readonly Value[] } = {
   float: floatEdges.map(Math.fround),
   half: floatEdges.map((x) => rounded("half", x)),
   bfloat16: floatEdges.map((x) => rounded("bfloat16", x)),
+  float8_e4m3fn: [...floatEdges, 464, 465, 2 ** -9, -(2 ** -10)].map((x) => rounded("float8_e4m3fn", x)),
+  float8_e5m2: [...floatEdges, 61439, 2 ** -16, -(2 ** -17)].map((x) => rounded("float8_e5m2", x)),
   int: [0, 1, -1, 2, 7, -13, 46341, 2 ** 31 - 1, -(2 ** 31), 65536],
   int64: [0n, 1n, -1n, 2n, 7n, -13n, 3037000500n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 32n],
   bool: [0, 1],

@@ -1,9 +1,9 @@
 /**
- * half and bfloat16 words. The reference is arithmetic on the definition: a word's value from its fields, and the
+ * Words of packed dtypes. The reference is arithmetic on the definition: a word's value from its fields, and the
  * nearest word by comparing distances in exact double arithmetic.
  */
 import { describe, expect, it } from "vitest";
-import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat, roundPacked } from "../../src/numerics/convert.ts";
+import { packings, roundPacked } from "../../src/numerics/convert.ts";
 import type { PackedDType } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
@@ -12,42 +12,36 @@ interface Format {
   readonly name: PackedDType;
   readonly exponentBits: number;
   readonly fractionBits: number;
-  readonly narrow: (x: number) => number;
-  readonly widen: (word: number) => number;
   readonly nan: number;
+  /** All ones are NaN, and there are no infinities. */
+  readonly finite?: true;
 }
 
 const formats: readonly Format[] = [
-  {
-    name: "half",
-    exponentBits: 5,
-    fractionBits: 10,
-    narrow: floatToHalf,
-    widen: halfToFloat,
-    nan: 0x7e00,
-  },
-  {
-    name: "bfloat16",
-    exponentBits: 8,
-    fractionBits: 7,
-    narrow: floatToBFloat16,
-    widen: bfloat16ToFloat,
-    nan: 0x7fc0,
-  },
+  { name: "half", exponentBits: 5, fractionBits: 10, nan: 0x7e00 },
+  { name: "bfloat16", exponentBits: 8, fractionBits: 7, nan: 0x7fc0 },
+  { name: "float8_e4m3fn", exponentBits: 4, fractionBits: 3, nan: 0x7f, finite: true },
+  { name: "float8_e5m2", exponentBits: 5, fractionBits: 2, nan: 0x7e },
 ];
 
 /** The value of a word by IEEE 754's definition. Infinity's word continues the largest binade instead. */
-function definedValue({ exponentBits, fractionBits }: Format, word: number): number {
+function definedValue(format: Format, word: number): number {
+  const { exponentBits, fractionBits } = format;
   const fraction = word & (2 ** fractionBits - 1);
   const exponent = (word >>> fractionBits) & (2 ** exponentBits - 1);
   const bias = 2 ** (exponentBits - 1) - 1;
-  const sign = word >>> 15 === 1 ? -1 : 1;
+  const sign = word < signOf(format) ? 1 : -1;
   if (exponent === 0) return sign * fraction * 2 ** (1 - bias - fractionBits);
   return sign * (1 + fraction / 2 ** fractionBits) * 2 ** (exponent - bias);
 }
 
-function infinityOf({ exponentBits, fractionBits }: Format): number {
-  return (2 ** exponentBits - 1) << fractionBits;
+function signOf({ exponentBits, fractionBits }: Format): number {
+  return 2 ** (exponentBits + fractionBits);
+}
+
+/** The word of everything larger: all ones in a format without infinities. */
+function infinityOf(format: Format): number {
+  return format.finite === true ? signOf(format) - 1 : signOf(format) - 2 ** format.fractionBits;
 }
 
 /** The nearest magnitude word, ties to even, found by bisection over the words below and at infinity. */
@@ -75,23 +69,25 @@ function anyFloat(random: Random): number {
 }
 
 describe.each(formats)("$name", (format) => {
-  const { name, narrow, widen, nan } = format;
+  const { name, nan } = format;
+  const { encode: narrow, decode: widen } = packings[name];
+  const sign = signOf(format);
+  const largest = format.finite === true ? NaN : Infinity;
   const round = (x: number): number => roundPacked(name, x);
   const infinity = infinityOf(format);
 
   it("gives every word its value", () => {
-    for (let word = 0; word < 0x1_0000; word++) {
-      const magnitude = word & 0x7fff;
-      const sign = word >>> 15 === 1 ? -1 : 1;
-      const expected =
-        magnitude > infinity ? NaN : magnitude === infinity ? sign * Infinity : definedValue(format, word);
+    for (let word = 0; word < 2 * sign; word++) {
+      const magnitude = word % sign;
+      const ofInfinity = word < sign ? largest : -largest;
+      const expected = magnitude > infinity ? NaN : magnitude === infinity ? ofInfinity : definedValue(format, word);
       if (!Object.is(widen(word), expected)) expect.fail(`${word.toString(16)}: ${widen(word)}, not ${expected}`);
     }
   });
 
   it("takes every word back from its value, NaNs to one", () => {
-    for (let word = 0; word < 0x1_0000; word++) {
-      const expected = (word & 0x7fff) > infinity ? nan : word;
+    for (let word = 0; word < 2 * sign; word++) {
+      const expected = Number.isNaN(widen(word)) ? nan : word;
       if (narrow(widen(word)) !== expected) expect.fail(word.toString(16));
     }
   });
@@ -109,7 +105,7 @@ describe.each(formats)("$name", (format) => {
       const found = [...float32].map(narrow);
       const negative = [...float32].map((x) => narrow(-x));
       if (found.join() !== [word, even, word + 1].join()) expect.fail(`${middle}: ${found.join()}`);
-      if (negative.join() !== [word, even, word + 1].map((w) => w | 0x8000).join()) expect.fail(`${-middle}`);
+      if (negative.join() !== [word, even, word + 1].map((w) => w | sign).join()) expect.fail(`${-middle}`);
     }
   });
 
@@ -117,15 +113,14 @@ describe.each(formats)("$name", (format) => {
     const random = createRandom(11);
     for (let i = 0; i < 20_000; i++) {
       const x = anyFloat(random);
-      const sign = x < 0 || Object.is(x, -0) ? 0x8000 : 0;
-      const expected = nearestWord(format, Math.abs(x)) | sign;
+      const expected = nearestWord(format, Math.abs(x)) | (x < 0 || Object.is(x, -0) ? sign : 0);
       if (narrow(x) !== expected) expect.fail(`${x}: ${narrow(x)}, not ${expected}`);
     }
   });
 
   it("keeps zeros, infinities and NaN", () => {
-    expect([0, -0, Infinity, -Infinity, NaN].map(narrow)).toEqual([0, 0x8000, infinity, infinity | 0x8000, nan]);
-    expect([0, -0, Infinity, -Infinity, NaN].map(round)).toEqual([0, -0, Infinity, -Infinity, NaN]);
+    expect([0, -0, Infinity, -Infinity, NaN].map(narrow)).toEqual([0, sign, infinity, infinity | sign, nan]);
+    expect([0, -0, Infinity, -Infinity, NaN].map(round)).toEqual([0, -0, largest, -largest, NaN]);
   });
 
   it("rounds idempotently", () => {
@@ -148,8 +143,9 @@ it("overflows bfloat16 halfway above its largest value", () => {
   expect(roundPacked("bfloat16", 3.4028234663852886e38)).toBe(Infinity);
 });
 
-it("gives words back", () => {
-  const words = Uint16Array.of(0, 0x8000, 1, 0x3c00, 0x7bff, 0x7c00, 0xfc00, 0x3f80);
-  expect([...words].map(halfToFloat).map(floatToHalf)).toEqual([...words]);
-  expect([...words].map(bfloat16ToFloat).map(floatToBFloat16)).toEqual([...words]);
+it("overflows floats of 8 bits as PyTorch does", () => {
+  const e4m3 = [464, 464.00003, -465, 1e30, Infinity].map((x) => roundPacked("float8_e4m3fn", Math.fround(x)));
+  expect(e4m3).toEqual([448, NaN, NaN, NaN, NaN]);
+  const e5m2 = [61439.996, 61440, -61440, 1e30].map((x) => roundPacked("float8_e5m2", Math.fround(x)));
+  expect(e5m2).toEqual([57344, Infinity, -Infinity, Infinity]);
 });

@@ -9,6 +9,8 @@ const bytesOfOne: { readonly [D in DType]: readonly number[] } = {
   float: [0, 0, 0x80, 0x3f],
   half: [0, 0x3c],
   bfloat16: [0x80, 0x3f],
+  float8_e4m3fn: [0x38],
+  float8_e5m2: [0x3c],
   int: [1, 0, 0, 0],
   int64: [1, 0, 0, 0, 0, 0, 0, 0],
   bool: [1],

@@ -1,7 +1,7 @@
 /**
  * Files of one tensor as `numpy.save` writes them: a magic word, a version, the length of a header, the header as a
- * Python dict, and the elements. npy has no bfloat16. ml_dtypes stores it as two untyped bytes, `V2`, which is what
- * Braid writes; arrays viewed as uint16 are read, too.
+ * Python dict, and the elements. npy has no bfloat16 and no floats of 8 bits. Braid writes what ml_dtypes does: untyped
+ * bytes, such as `V2`, for all but float8_e5m2. bfloat16 viewed as uint16 is read, too.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/is-one-of.ts";

@@ -11,9 +11,7 @@ import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } 
 const dtypeOf = dtypesBy("safetensors");
 
 /** Those of the format that Braid does not have. */
-const others = "C64 F4 F6_E2M3 F6_E3M2 F8_E4M3 F8_E4M3FNUZ F8_E5M2 F8_E5M2FNUZ F8_E8M0 I8 I16 U8 U16 U32 U64".split(
-  " ",
-);
+const others = "C64 F4 F6_E2M3 F6_E3M2 F8_E4M3FNUZ F8_E5M2FNUZ F8_E8M0 I8 I16 U8 U16 U32 U64".split(" ");
 
 const lengthBytes = 8;
 /** The format allows no longer header. */

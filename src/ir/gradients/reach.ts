@@ -1,6 +1,6 @@
 /** Which tensors a derivative reaches, and the diagnostics for those that it does not reach. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { dtypes, floatDTypes } from "../../numerics/dtype.ts";
+import { computedFloats, dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Tensor, TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
@@ -17,7 +17,7 @@ export function activeTensors({ ops, tensors }: FusionData, wrt: readonly Tensor
 }
 
 function isFloat({ dtype }: Tensor): boolean {
-  return dtypes[dtype].family === "float";
+  return dtypes[dtype].family === "float" && isComputed(dtype);
 }
 
 /** Whether no derivative passes the op. */
@@ -45,8 +45,8 @@ export function requireFloatTensor(tensor: Tensor, place: Call): void {
     code: "not-differentiable",
     message: `T${tensor.id} is not a tensor of floats`,
     found: tensor.dtype,
-    expected: floatDTypes.join(", "),
-    help: "differentiate float tensors; integers and bool have no gradients",
+    expected: computedFloats.join(", "),
+    help: "differentiate tensors of these dtypes; others have no gradients",
   });
 }
 

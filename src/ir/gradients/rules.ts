@@ -1,5 +1,5 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
-import { dtypes } from "../../numerics/dtype.ts";
+import { dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
@@ -156,7 +156,7 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   },
   Cast: (_, { g, operands }) => {
     const { dtype } = at(operands, 0);
-    return [dtypes[dtype].family === "float" ? () => cast(g, dtype) : null];
+    return [dtypes[dtype].family === "float" && isComputed(dtype) ? () => cast(g, dtype) : null];
   },
   Binary: binaryVjp,
   Ternary: ({ scalar }, { g, operands }) => {

@@ -1,5 +1,5 @@
 /** The dtype rules that the rows of ops use, and the promotion rule with which the API casts operands. */
-import { type DType, dtypes, floatDTypes } from "../../numerics/dtype.ts";
+import { computedFloats, type DType, dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Tensor } from "../domain.ts";
 import { type Call, reject } from "./call.ts";
@@ -7,6 +7,13 @@ import { type Call, reject } from "./call.ts";
 /** The dtype of the first operand. */
 export function operandDType(_: unknown, operands: readonly Tensor[]): DType {
   return at(operands, 0).dtype;
+}
+
+/** The dtype of the first operand, with which the op computes. Throws `dtype-mismatch`. */
+export function computedDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
+  const { dtype } = at(operands, 0);
+  requireComputed(dtype, place);
+  return dtype;
 }
 
 /** The common dtype of all operands. Throws `dtype-mismatch`. */
@@ -41,6 +48,7 @@ export function functionDType(op: string, operand: OperandClass, operands: reado
 
 /** Throws `dtype-mismatch` unless a function of this class takes the dtype. */
 export function requireTaken(op: string, operand: OperandClass, dtype: DType, place: Call): void {
+  requireComputed(dtype, place);
   const { family } = dtypes[dtype];
   if (operand === "any" || family === operand) return;
   if (operand === "bool" || (operand === "integer" && family === "float")) {
@@ -57,7 +65,20 @@ export function requireTaken(op: string, operand: OperandClass, dtype: DType, pl
   if (operand === "float") requireFloat(dtype, op, place);
 }
 
+/** Throws `dtype-mismatch` for a dtype that only stores. */
+export function requireComputed(dtype: DType, place: Call): void {
+  if (isComputed(dtype)) return;
+  reject(place, {
+    code: "dtype-mismatch",
+    message: `${dtype} only stores numbers: nothing is computed with it`,
+    found: dtype,
+    expected: computedFloats.join(", "),
+    help: 'convert first, for example cast(tensor, "float")',
+  });
+}
+
 function requireNumber(dtype: DType, place: Call): void {
+  requireComputed(dtype, place);
   if (dtypes[dtype].family !== "bool") return;
   reject(place, {
     code: "dtype-mismatch",
@@ -70,12 +91,13 @@ function requireNumber(dtype: DType, place: Call): void {
 
 /** Throws `dtype-mismatch`. */
 export function requireFloat(dtype: DType, op: string, place: Call): void {
+  requireComputed(dtype, place);
   if (dtypes[dtype].family === "float") return;
   reject(place, {
     code: "dtype-mismatch",
     message: `${op} of a tensor that is not floating-point`,
     found: dtype,
-    expected: floatDTypes.join(", "),
+    expected: computedFloats.join(", "),
     help: 'convert first, for example cast(tensor, "float")',
   });
 }

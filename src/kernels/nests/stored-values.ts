@@ -5,7 +5,7 @@
  * do not have.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import { isPacked } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Phase } from "../phase.ts";
 import type { Instruction, NestMemory, Nest } from "./nest.ts";
@@ -105,13 +105,13 @@ export function joinsThrough(
 }
 
 /**
- * Views and constants cost nothing where they are inlined. A 16-bit float is read as fast as the same value in float,
+ * Views and constants cost nothing where they are inlined. A packed float is read as fast as the same value in float,
  * and takes less memory.
  */
 export function isFree({ values }: Pick<UnitKernel, "values">, step: UnitStep): boolean {
   if (step.kind !== "Cast") return isViewStep(step) || step.kind === "Full";
   const { dtype } = at(values, at(step.inputs, 0));
-  return step.to === "float" && dtypes[dtype].family === "float" && dtypes[dtype].bytes === 2;
+  return step.to === "float" && isPacked(dtype);
 }
 
 /** How the index of a step's operand differs from the index of its output; null if they are equal. */

@@ -1,16 +1,14 @@
-/**
- * Converts half and bfloat16 words to and from float32, in vectors of 32-bit lanes. The bits are those of
- * numerics/convert.ts, which also explains the rounding of half's subnormals.
- */
-import type { PackedDType } from "../../numerics/dtype.ts";
+/** Converts words to and from float32, in vectors of 32-bit lanes. The bits are those of numerics/convert.ts. */
+import { wordFormats } from "../../numerics/convert.ts";
+import { dtypes, type PackedDType } from "../../numerics/dtype.ts";
 import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import { get, number, vector, wordsConstant } from "../../support/wasm/instructions.ts";
 import type { Code } from "../../support/wasm/encoding.ts";
 
 interface WordCoding {
-  /** Converts words in the low halves of a local's lanes to float32. */
+  /** Converts words in the low bits of a local's lanes to float32. */
   readonly decode: (writer: FunctionWriter, words: number) => Code;
-  /** Converts float32 in a local to words in the low halves of the lanes. */
+  /** Converts float32 in a local to words in the low bits of the lanes. */
   readonly encode: (writer: FunctionWriter, value: number) => Code;
   /** Rounds to the nearest value of the dtype, as float32. */
   readonly round: (writer: FunctionWriter, value: number) => Code;
@@ -31,36 +29,40 @@ function roundedUpperHalf(value: number): Code {
   return vector("i32x4.add", added(get(value), 0x7fff), masked(shiftRight(get(value), 16), 1));
 }
 
-function encodeHalf(writer: FunctionWriter, value: number): Code {
-  const magnitude = writer.keep(masked(get(value), 0x7fff_ffff));
-  const tie = masked(shiftRight(get(magnitude), 13), 1);
-  const normal = shiftRight(vector("i32x4.add", added(get(magnitude), 0xfff - 0x3800_0000), tie), 13);
-  const half = vector("f32x4.add", get(magnitude), wordsConstant(0x3f00_0000));
-  const subnormal = added(half, -0x3f00_0000);
-  const isSubnormal = vector("i32x4.lt_u", get(magnitude), wordsConstant(0x3880_0000));
-  const finite = vector("v128.bitselect", subnormal, normal, isSubnormal);
-  const bounded = vector("i32x4.min_u", finite, wordsConstant(0x7c00));
-  const sign = masked(shiftRight(get(value), 16), 0x8000);
-  return unlessNaN(value, 0x7e00, vector("v128.or", bounded, sign));
-}
-
-function decodeHalf(writer: FunctionWriter, words: number): Code {
-  const magnitude = writer.keep(masked(get(words), 0x7fff));
-  // Shifted to float32's position, the bits have an exponent that is 112 too small. The multiplication corrects it,
-  // also for subnormals.
-  const finite = vector("f32x4.mul", shiftLeft(get(magnitude), 13), wordsConstant(0x7780_0000));
-  const infinite = vector("v128.or", shiftLeft(get(magnitude), 13), wordsConstant(0x7f80_0000));
-  const isFinite = vector("i32x4.lt_u", get(magnitude), wordsConstant(0x7c00));
-  const sign = shiftLeft(masked(get(words), 0x8000), 16);
-  return vector("v128.or", vector("v128.bitselect", finite, infinite, isFinite), sign);
+/** Of any packed dtype (numerics/convert.ts). */
+function codingOf(dtype: PackedDType): WordCoding {
+  const { shift, rebias, spacing, sign, infinity, nan } = wordFormats[dtype];
+  const signShift = 32 - 8 * dtypes[dtype].bytes;
+  const encode = (writer: FunctionWriter, value: number): Code => {
+    const magnitude = writer.keep(masked(get(value), 0x7fff_ffff));
+    const tie = masked(shiftRight(get(magnitude), shift), 1);
+    const rounding = 2 ** (shift - 1) - 1;
+    const normal = shiftRight(vector("i32x4.add", added(get(magnitude), rounding - rebias), tie), shift);
+    const subnormal = added(vector("f32x4.add", get(magnitude), wordsConstant(spacing)), -spacing);
+    const isSubnormal = vector("i32x4.lt_u", get(magnitude), wordsConstant(rebias + 2 ** 23));
+    const finite = vector("v128.bitselect", subnormal, normal, isSubnormal);
+    const bounded = vector("i32x4.min_u", finite, wordsConstant(infinity));
+    const signed = masked(shiftRight(get(value), signShift), sign);
+    return unlessNaN(value, nan, vector("v128.or", bounded, signed));
+  };
+  const decode = (writer: FunctionWriter, words: number): Code => {
+    const magnitude = writer.keep(masked(get(words), sign - 1));
+    // Shifted to float32's position, the bits have a smaller exponent. The multiplication corrects it, also for
+    // subnormals.
+    const scale = rebias + 127 * 2 ** 23;
+    const finite = vector("f32x4.mul", shiftLeft(get(magnitude), shift), wordsConstant(scale));
+    const infinite = vector("v128.or", shiftLeft(get(magnitude), shift), wordsConstant(0x7f80_0000));
+    const isFinite = vector("i32x4.lt_u", get(magnitude), wordsConstant(infinity));
+    const signed = shiftLeft(masked(get(words), sign), signShift);
+    return vector("v128.or", vector("v128.bitselect", finite, infinite, isFinite), signed);
+  };
+  return { decode, encode, round: (writer, value) => decode(writer, writer.keep(encode(writer, value))) };
 }
 
 export const wordCodings: { readonly [D in PackedDType]: WordCoding } = {
-  half: {
-    decode: decodeHalf,
-    encode: encodeHalf,
-    round: (writer, value) => decodeHalf(writer, writer.keep(encodeHalf(writer, value))),
-  },
+  half: codingOf("half"),
+  float8_e4m3fn: codingOf("float8_e4m3fn"),
+  float8_e5m2: codingOf("float8_e5m2"),
   bfloat16: {
     decode: (_, words) => shiftLeft(get(words), 16),
     encode: (_, value) => unlessNaN(value, 0x7fc0, shiftRight(roundedUpperHalf(value), 16)),

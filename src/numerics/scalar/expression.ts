@@ -3,10 +3,10 @@
  * defines every op once (ir/ops/functions). emit-js.ts emits JavaScript from a tree; other targets have other emitters.
  * A node may be used several times; split-shared.ts then computes it once.
  *
- * A node's value has the node's type: f32 nodes are rounded to float32, and i32 and i64 wrap. half and bfloat16 are f32
+ * A node's value has the node's type: f32 nodes are rounded to float32, and i32 and i64 wrap. Packed dtypes are f32
  * values that a `round` node has rounded to the dtype. bool is the i32 0 or 1.
  */
-import { byDType, type DType, isPacked, type PackedDType } from "../dtype.ts";
+import { byDType, type DType, dtypes, isPacked, type PackedDType } from "../dtype.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Value } from "../tensor/storage.ts";
 
@@ -137,7 +137,9 @@ export function bitsOf(value: Expression): Expression {
 
 /** Rounds a value of the dtype's compute type to the dtype. */
 export function roundTo(dtype: DType, value: Expression): Expression {
-  return isPacked(dtype) && !isExact(value) ? { kind: "round", type: "f32", to: dtype, operand: value } : value;
+  return isPacked(dtype) && !isExact(value, 1 / dtypes[dtype].epsilon)
+    ? { kind: "round", type: "f32", to: dtype, operand: value }
+    : value;
 }
 
 const exactPrimitives: ReadonlySet<Primitive> = new Set([
@@ -151,20 +153,17 @@ const exactPrimitives: ReadonlySet<Primitive> = new Set([
   "nearest",
 ]);
 
-/** Every float dtype has all whole numbers up to this one. */
-const mostExact = 256;
-
-/** Whether the result needs no rounding if the operands are values of the dtype. */
-function isExact(value: Expression): boolean {
+/** Whether the result needs no rounding if the operands are values of a dtype that has all whole numbers up to `most`. */
+function isExact(value: Expression, most: number): boolean {
   switch (value.kind) {
     case "operand":
       return true;
     case "constant":
-      return Number.isInteger(value.value) && Math.abs(Number(value.value)) <= mostExact;
+      return Number.isInteger(value.value) && Math.abs(Number(value.value)) <= most;
     case "apply":
-      return exactPrimitives.has(value.primitive) && value.operands.every(isExact);
+      return exactPrimitives.has(value.primitive) && value.operands.every((each) => isExact(each, most));
     case "choose":
-      return isExact(value.then) && isExact(value.otherwise);
+      return isExact(value.then, most) && isExact(value.otherwise, most);
     case "call":
     case "convert":
     case "round":

@@ -8,7 +8,7 @@ import { positionOf } from "../../numerics/tensor/storage.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { sdpa } from "../attention/sdpa.ts";
-import { numberOf } from "../definitions.ts";
+import { elementOf } from "../definitions.ts";
 import { pad } from "../rearrangement.ts";
 import { makeValue, type OracleValue } from "../value.ts";
 import {
@@ -171,7 +171,7 @@ function sampledPad(op: Extract<Op, { readonly kind: "Pad" }>, sample: Sample, s
   const widths = op.widths.map(({ before }, axis) => ({ before: at(wanted, axis).filter((i) => i < before).length }));
   const evaluate = (values: readonly OracleValue[]): OracleValue => {
     const input = at(values, 0);
-    const filled = { element: numberOf(input.dtype, op.value), bound: 0 };
+    const filled = { element: elementOf(input.dtype, op.value), bound: 0 };
     return pad(input, widths, filled, sampledShape(sample, shapes.result));
   };
   return { operands: [operand], evaluate };

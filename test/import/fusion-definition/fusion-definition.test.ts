@@ -488,7 +488,7 @@ describe("what is refused", () => {
     ["tv9 = fd.ops.neg(tv0", "model-syntax", /syntax error/u],
     ["tv9 = fd.ops.neg(tv0, axis=1)", "model-unsupported", /fd\.ops\.neg takes no axis that Braid reads/u],
     ["tv9 = fd.ops.neg(3)", "model-invalid", /fd\.ops\.neg takes another x/u],
-    ["tv9 = fd.ops.cast(tv0, dtype=DataType.Float8_e4m3fn)", "model-unsupported", /no dtype Float8_e4m3fn/u],
+    ["tv9 = fd.ops.cast(tv0, dtype=DataType.Float8_e8m0fnu)", "model-unsupported", /no dtype Float8_e8m0fnu/u],
     ["tv9 = fd.ops.broadcast_in_dim(tv0, shape=[2, 3], broadcast_dims=[0, 1, 1])", "model-invalid", /another rank/u],
     ["tv9 = fd.ops.reshape(tv0, new_shape=[5, -1])", "model-unsupported", /the size that -1 stands for/u],
     ["tv9 = fd.ops.reshape(tv0, new_shape=[5])", "shape-mismatch", /./u],

@@ -15,6 +15,8 @@ const codes: { readonly [D in WrittenDType]: number } = {
   complex64: 10,
   bool: 12,
   bfloat16: 13,
+  float8_e4m3fn: 29,
+  float8_e5m2: 30,
 };
 
 /** A value of the graph as an argument. */

@@ -23,7 +23,7 @@ import {
   shiftRight,
   where,
 } from "../../../ir/api/ops/choices.ts";
-import { add, type BinaryOperand, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import { add, type BinaryOperand, cast, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
 import { pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
@@ -186,7 +186,8 @@ const convert: AtenRow = (o) => {
   const made = o.building.provenance.get(x.id);
   // In one step, so that its gradient is one step, too.
   if (made?.kind === "rotated" && isFloat(to)) return rotatedPairs(made.of, to);
-  const y = to === "bool" ? toBool(x) : inDType(x, to);
+  // PyTorch saturates where the format has no infinities.
+  const y = to === "bool" ? toBool(x) : to === "float8_e4m3fn" ? cast(x, to, { saturate: true }) : inDType(x, to);
   if (dtypes[x.dtype].bytes === 2 && isFloat(x.dtype) && to === "float") {
     o.building.provenance.set(y.id, { kind: "widened", of: x });
   }

@@ -1,8 +1,8 @@
 /** Arithmetic of two operands, and casts. They append the casts that convert their operands to one dtype. */
-import type { DType } from "../../../numerics/dtype.ts";
+import { type DType, dtypes, isComputed } from "../../../numerics/dtype.ts";
 import { requireDType } from "../fusion.ts";
 import type { TensorView } from "../tensor-view.ts";
-import { apply, callOf } from "./apply.ts";
+import { apply, callOf, castTo } from "./apply.ts";
 import { binary, type BinaryOperand } from "./operands.ts";
 
 export type { BinaryOperand };
@@ -35,9 +35,16 @@ export function div(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("div", a, b);
 }
 
-/** Converts to `dtype`. It appends an op even if the dtypes are equal. Throws `bad-argument`. */
-export function cast(tensor: TensorView, dtype: DType): TensorView {
+/**
+ * Converts to `dtype`. It appends an op even if the dtypes are equal. Larger numbers become infinite, or NaN in
+ * float8_e4m3fn, which has no infinities; with `saturate` the largest finite number. Throws `bad-argument`.
+ */
+export function cast(tensor: TensorView, dtype: DType, options: { readonly saturate?: boolean } = {}): TensorView {
   const place = callOf("cast", [tensor], dtype);
   requireDType(dtype, place);
-  return apply({ kind: "Cast", to: dtype }, [tensor], place);
+  const { family, most } = dtypes[dtype];
+  const saturates = options.saturate === true && family === "float";
+  const source = isComputed(tensor.dtype) ? tensor : castTo(tensor, "float", place);
+  const bounded = saturates ? binary("minimum", binary("maximum", source, -most), most) : tensor;
+  return apply({ kind: "Cast", to: dtype }, [bounded], place);
 }

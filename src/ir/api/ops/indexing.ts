@@ -2,7 +2,7 @@
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type Call, reject, requireExtent, resolveAxis, shapeText } from "../../ops/call.ts";
-import { promoteDTypes } from "../../ops/dtype-rules.ts";
+import { promoteDTypes, requireComputed } from "../../ops/dtype-rules.ts";
 import { gatherSpec, indexSelectSpec, requireIndex, scatterAddSpec } from "../../ops/kinds/indexing.ts";
 import { constantValue, extentsDiffer, isConstant } from "../../scalar/fold.ts";
 import { constant } from "../../scalar/scalar.ts";
@@ -48,6 +48,7 @@ export function gather(tensor: TensorView, axis: number, index: TensorView): Ten
 export function scatterAdd(tensor: TensorView, axis: number, index: TensorView, source: TensorView): TensorView {
   const place = callOf("scatterAdd", [tensor, index, source], axis);
   const spec = scatterAddSpec([tensor.data(), index.data(), source.data()], axis, place);
+  for (const each of [tensor, source]) requireComputed(each.dtype, place);
   const dtype = promoteDTypes(tensor.dtype, source.dtype);
   const wide = dtypes[dtype].family === "float" && dtype !== "double" ? "float" : dtype;
   const operands = [castTo(tensor, wide, place), index, castTo(source, wide, place)];

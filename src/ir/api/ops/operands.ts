@@ -2,7 +2,7 @@
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type Call, call, type CallArgument } from "../../ops/call.ts";
-import { promoteDTypes, requireTaken } from "../../ops/dtype-rules.ts";
+import { promoteDTypes, requireComputed, requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryFunctions } from "../../ops/functions/binary.ts";
 import { binaryAxes, joinedAxes } from "../../ops/kinds/elementwise.ts";
 import {
@@ -31,6 +31,7 @@ export function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): Te
   const text = call(op, ...operandArguments(tensors, number.scalar));
   const place: Call = { ...text, tensors: at(tensors, 0)[internals].builder.tensors };
   commonBuilder(tensors, place);
+  for (const { dtype } of tensors) requireComputed(dtype, place);
   const first = at(tensors, 0);
   const second = tensors[1] ?? first;
   const { scalar } = number;
@@ -71,6 +72,7 @@ export function ternary(
   const text = call(op, { tensor: condition.id }, ...shown);
   const place: Call = { ...text, tensors: condition[internals].builder.tensors };
   commonBuilder(tensors, place);
+  for (const { dtype } of tensors) requireComputed(dtype, place);
   const scalar: NumberOperand<1 | 2> | undefined = isNumber(b)
     ? { position: swapped ? 1 : 2, text: numberText(b) }
     : undefined;

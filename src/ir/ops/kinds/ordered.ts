@@ -5,7 +5,7 @@
 import { at } from "../../../support/invariant.ts";
 import { type Tensor, withoutReductions } from "../../domain.ts";
 import { type Call, rankOf, resolveAxis } from "../call.ts";
-import { numberDType, operandDType } from "../dtype-rules.ts";
+import { computedDType, numberDType } from "../dtype-rules.ts";
 import { reductionFunctions, type ReductionOpType } from "../functions/reduction.ts";
 import { type Axes, type AxisPair, elementWork, type OpBase, type OpRow, type Shapes, type SpecOf } from "../row.ts";
 import { moves, shifted, zip } from "./families.ts";
@@ -49,7 +49,7 @@ export function scanSpec(
 export const scanRow: OpRow<ScanOp> = {
   ...ordered,
   dtype: (spec, operands, place) =>
-    (reductionFunctions[spec.op].operand === "number" ? numberDType : operandDType)(spec, operands, place),
+    (reductionFunctions[spec.op].operand === "number" ? numberDType : computedDType)(spec, operands, place),
   respec: ({ op, axis, reverse }, operands, _, place) => scanSpec(op, at(operands, 0), axis, reverse, place),
   flops: (_, { output }) => elementCount(output),
   work: (_, { output }) => 2 * elementWork * elementCount(output),
@@ -71,7 +71,10 @@ export function argsortSpec(tensor: Tensor, axis: number, descending: boolean, p
 
 export const argsortRow: OpRow<ArgsortOp> = {
   ...ordered,
-  dtype: () => "int64",
+  dtype: (spec, operands, place) => {
+    computedDType(spec, operands, place);
+    return "int64";
+  },
   respec: ({ axis, descending }, operands, _, place) => argsortSpec(at(operands, 0), axis, descending, place),
   work: (_, { output }: Shapes) => sortWork * elementCount(output),
 };

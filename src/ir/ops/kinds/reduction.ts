@@ -6,7 +6,7 @@ import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { shifted, zip } from "./families.ts";
 import { type Call, rankOf, reject, resolveAxes } from "../call.ts";
-import { numberDType, operandDType } from "../dtype-rules.ts";
+import { computedDType, numberDType } from "../dtype-rules.ts";
 import { reductionFunctions, type ReductionOpType } from "../functions/reduction.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
 import { elementCount } from "../../../numerics/tensor/storage.ts";
@@ -41,7 +41,7 @@ export const reductionRow: OpRow<ReductionOp> = {
   standalone: true,
   isView: false,
   dtype: (spec, operands, place) =>
-    (reductionFunctions[spec.op].operand === "number" ? numberDType : operandDType)(spec, operands, place),
+    (reductionFunctions[spec.op].operand === "number" ? numberDType : computedDType)(spec, operands, place),
   shape: ({ axes }, operands) => ({
     axes: withoutReductions(at(operands, 0).domain.logical).map((axis, i) =>
       axes.includes(i) ? { extent: axis.extent, iterType: "reduction" } : axis,

@@ -38,6 +38,7 @@ template <class To, class From> static To bits(From value) {
   return result;
 }
 static float __int_as_float(int x) { return bits<float>(x); }
+static unsigned __float_as_uint(float x) { return bits<unsigned>(x); }
 static float __uint_as_float(unsigned x) { return bits<float>(x); }
 static double __longlong_as_double(long long x) { return bits<double>(x); }
 static long long __double_as_longlong(double x) { return bits<long long>(x); }

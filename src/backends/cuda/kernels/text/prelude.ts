@@ -2,6 +2,12 @@
  * Device functions that generated kernels call. A kernel's source contains only the functions that it uses, which keeps
  * sources short and stable.
  */
+import { wordFormats } from "../../../../numerics/convert.ts";
+import { dtypes, isPacked, type PackedDType } from "../../../../numerics/dtype.ts";
+import { keysOf } from "../../../../support/is-one-of.ts";
+
+const packedDTypes = keysOf(dtypes).filter(isPacked);
+
 const helpers: Readonly<Record<string, string>> = {
   braid_abs: `static __device__ __forceinline__ int braid_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
 static __device__ __forceinline__ long long braid_abs(long long x) {
@@ -51,12 +57,16 @@ static __device__ __forceinline__ long long braid_rem(long long x, long long y) 
 static __device__ __forceinline__ int braid_to_i32(double x) { return x != x ? 0 : __double2int_rz(x); }`,
   braid_to_i64: `static __device__ __forceinline__ long long braid_to_i64(float x) { return x != x ? 0ll : __float2ll_rz(x); }
 static __device__ __forceinline__ long long braid_to_i64(double x) { return x != x ? 0ll : __double2ll_rz(x); }`,
-  braid_round_half: `static __device__ __forceinline__ float braid_round_half(float x) {
-  return braid_decode_half(braid_encode_half(x));
-}`,
-  braid_round_bfloat16: `static __device__ __forceinline__ float braid_round_bfloat16(float x) {
-  return braid_decode_bfloat16(braid_encode_bfloat16(x));
-}`,
+  ...Object.fromEntries(packedDTypes.map((dtype) => [`braid_round_${dtype}`, roundHelper(dtype)])),
+  ...Object.fromEntries(
+    (["float8_e4m3fn", "float8_e5m2"] as const).flatMap((dtype) => {
+      const { decode, encode } = byteHelpers(dtype);
+      return [
+        [`braid_decode_${dtype}`, decode],
+        [`braid_encode_${dtype}`, encode],
+      ];
+    }),
+  ),
   braid_decode_half: `static __device__ __forceinline__ float braid_decode_half(unsigned short x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -114,12 +124,8 @@ const order: readonly string[] = [
   "braid_min",
   "braid_to_i32",
   "braid_to_i64",
-  "braid_decode_half",
-  "braid_encode_half",
-  "braid_decode_bfloat16",
-  "braid_encode_bfloat16",
-  "braid_round_half",
-  "braid_round_bfloat16",
+  ...packedDTypes.flatMap((dtype) => [`braid_decode_${dtype}`, `braid_encode_${dtype}`]),
+  ...packedDTypes.map((dtype) => `braid_round_${dtype}`),
   "braid_raise",
   "braid_look",
   "braid_see",
@@ -139,6 +145,37 @@ export function withPrelude(text: string): string {
   visit(text);
   const used = order.filter((name) => needed.has(name)).map((name) => helpers[name] ?? "");
   return [...used, text].join("\n");
+}
+
+function roundHelper(dtype: PackedDType): string {
+  return `static __device__ __forceinline__ float braid_round_${dtype}(float x) {
+  return braid_decode_${dtype}(braid_encode_${dtype}(x));
+}`;
+}
+
+/** Conversions in integers, as numerics/convert.ts has them: those of GPUs saturate. */
+function byteHelpers(dtype: PackedDType): { readonly decode: string; readonly encode: string } {
+  const { shift, rebias, spacing, sign, infinity, nan } = wordFormats[dtype];
+  const { c } = dtypes[dtype].cuda;
+  const signShift = 32 - 8 * dtypes[dtype].bytes;
+  const hex = (bits: number): string => `0x${bits.toString(16)}u`;
+  return {
+    decode: `static __device__ __forceinline__ float braid_decode_${dtype}(${c} x) {
+  const unsigned magnitude = x & ${hex(sign - 1)};
+  const float finite = __uint_as_float(magnitude << ${shift}) * __uint_as_float(${hex(rebias + 127 * 2 ** 23)});
+  const unsigned bits = magnitude < ${hex(infinity)} ? __float_as_uint(finite) : magnitude << ${shift} | 0x7f800000u;
+  return __uint_as_float(bits | (x & ${hex(sign)}) << ${signShift});
+}`,
+    encode: `static __device__ __forceinline__ ${c} braid_encode_${dtype}(float x) {
+  const unsigned bits = __float_as_uint(x);
+  const unsigned magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return ${hex(nan)};
+  const unsigned rounded = magnitude < ${hex(rebias + 2 ** 23)}
+    ? __float_as_uint(fabsf(x) + __uint_as_float(${hex(spacing)})) - ${hex(spacing)}
+    : (magnitude + ${hex((2 ** (shift - 1) - 1 - rebias) >>> 0)} + (magnitude >> ${shift} & 1u)) >> ${shift};
+  return (${c})((bits >> ${signShift} & ${hex(sign)}) | (rounded < ${hex(infinity)} ? rounded : ${hex(infinity)}));
+}`,
+  };
 }
 
 function extremum(name: "max" | "min", wins: ">" | "<"): string {
