@@ -127,8 +127,8 @@ function cudaText(kernel: Kernel, alignment: number): string {
   const { steps, scratchBytes } = kernelSteps(kernel, () => alignment);
   const texts = steps.map((step) => {
     if (step.kind === "kernel") return sourceText(step.source);
-    const { contraction, a, b, bias, addend, c } = step;
-    const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
+    const { contraction, a, b, bias, addend, scales = [], c } = step;
+    const operands = [a, b, bias, addend, ...scales, c].filter((operand) => operand !== null);
     const source = gemmKernel(
       contraction,
       operands.map(({ memory }) => memory),

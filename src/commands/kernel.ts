@@ -177,7 +177,10 @@ export function withoutAddend(
 
 /** Whether the kernel is a GEMM, or one of groups of rows. */
 export function isGemmKernel(kernel: Kernel): kernel is MatmulKernel | LinearKernel | UnitKernel {
-  if (kernel.kind === "unit") return kernel.steps.length === 1 && kernel.steps[0]?.kind === "GroupedMatmul";
+  if (kernel.kind === "unit") {
+    const [step] = kernel.steps;
+    return kernel.steps.length === 1 && (step?.kind === "GroupedMatmul" || step?.kind === "Linear");
+  }
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 

@@ -3,6 +3,7 @@
  * nest or a contraction. A stored value that is not a result is in the scratch, row-major, until its last reader has
  * run.
  */
+import { isScaled } from "../ir/ops/kinds/contractions.ts";
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { contiguousStrides } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -58,7 +59,7 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
 }
 
 export function unitPhases(kernel: UnitKernel): PhasePlan {
-  const unit = withOwnResults(kernel);
+  const unit = withOwnResults(withoutScales(kernel));
   const producers = unit.values.map((): UnitStep | undefined => undefined);
   for (const step of unit.steps) producers[step.output] = step;
   const layout = placeValues(unit, storedValues(unit));
@@ -104,6 +105,37 @@ function withOwnResults(kernel: UnitKernel): UnitKernel {
     return output;
   });
   return { ...kernel, values, steps, results };
+}
+
+/** A scaled linear as a linear of floats, whose results are multiplied by the scales and rounded. */
+function withoutScales(kernel: UnitKernel): UnitKernel {
+  if (!kernel.steps.some(isScaled)) return kernel;
+  const values = [...kernel.values];
+  const steps = kernel.steps.flatMap((step): readonly UnitStep[] => {
+    if (step.kind !== "Linear" || step.to === undefined) return [step];
+    const made: UnitStep[] = [];
+    const { shape } = at(values, step.output);
+    const add = (own: readonly number[], make: (output: number) => UnitStep): number => {
+      const output = values.push({ dtype: "float", shape: own }) - 1;
+      made.push(make(output));
+      return output;
+    };
+    const [x = 0, weight = 0] = step.inputs
+      .slice(0, 2)
+      .map((input) =>
+        add(at(values, input).shape, (output) => ({ kind: "Cast", to: "float", inputs: [input], output })),
+      );
+    const sums = add(shape, (output) => ({ kind: "Linear", inputs: [x, weight], output }));
+    const scaled = step.inputs.slice(2).reduce((product, scale, i) => {
+      const { length } = at(values, scale).shape;
+      const flags = shape.map((_, axis) => length === 0 || (axis === shape.length - 1) === (i === 0));
+      const own = shape.map((extent, axis) => (flags[axis] === true ? 1 : extent));
+      const spread = add(own, (output) => ({ kind: "Broadcast", flags, inputs: [scale], output }));
+      return add(shape, (output) => ({ kind: "Binary", op: "mul", inputs: [product, spread], output }));
+    }, sums);
+    return [...made, { kind: "Cast", to: step.to, inputs: [scaled], output: step.output }];
+  });
+  return { ...kernel, values, steps };
 }
 
 function isContractionStep(step: UnitStep): step is ContractionStep {

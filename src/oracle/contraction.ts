@@ -3,7 +3,7 @@
  * end's accumulator, gamma(c) * sum |a||b|, plus the effect of the operands' own errors. Integers wrap as their dtype
  * does.
  */
-import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { requireGroupEnds } from "../numerics/group-ends.ts";
 import { at } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
@@ -68,6 +68,33 @@ export function linear(
     columns: columnAxes > 0,
     accumulating,
     ...(bias === null ? {} : { bias: (index) => elementAt(bias, index.slice(index.length - columnAxes)) }),
+  });
+}
+
+/**
+ * x [.., K], weight [N, K], scales [] or [..] and [] or [N]: the sums times both scales, rounded to `to`. Devices that
+ * share K round their parts to `to`, as those of a linear of that dtype.
+ */
+export function scaledLinear(
+  operands: readonly OracleValue[],
+  to: DType,
+  shape: readonly number[],
+  accumulating: Accumulating,
+): OracleValue {
+  const [x, weight, ofX, ofWeight] = [at(operands, 0), at(operands, 1), at(operands, 2), at(operands, 3)];
+  const sumsIn = (dtype: DType, hops: number): OracleValue =>
+    linear({ ...x, dtype }, { ...weight, dtype }, null, shape, { ...accumulating, hops });
+  const sums = sumsIn("float", 0);
+  const { bounds } = accumulating.hops > 0 ? sumsIn(to, accumulating.hops) : sums;
+  const scaleAt = (scale: OracleValue, index: readonly number[]): Bounded =>
+    scale.shape.length === 0 ? { element: at(scale.elements, 0), bound: at(scale.bounds, 0) } : elementAt(scale, index);
+  return makeValue(to, shape, (index, flat) => {
+    const [a, b] = [scaleAt(ofX, index.slice(0, -1)), scaleAt(ofWeight, index.slice(-1))];
+    const [sum, p, q] = [Number(sums.elements[flat]), Number(a.element), Number(b.element)];
+    const exact = sum * p * q;
+    const [most, left, right] = [Math.abs(sum) + at(bounds, flat), Math.abs(p) + a.bound, Math.abs(q) + b.bound];
+    const moved = most * left * right - Math.abs(exact) + 4 * dtypes.float.epsilon * most * left * right;
+    return store(to, exact, moved + 2 * smallestRounding.float);
   });
 }
 

@@ -11,7 +11,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { sdpaBackward } from "./attention/sdpa-backward.ts";
 import { sdpa } from "./attention/sdpa.ts";
-import { groupedMatmul, linear, matmul } from "./contraction.ts";
+import { groupedMatmul, linear, matmul, scaledLinear } from "./contraction.ts";
 import { elementOf, numberOf, wrap } from "./definitions.ts";
 import { gather, indexSelect, scatterAdd } from "./indexing.ts";
 import { argsort, scan } from "./ordered.ts";
@@ -103,6 +103,8 @@ function evaluateSingle(
     case "Matmul":
       return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
     case "Linear":
+      if (op.to !== undefined)
+        return scaledLinear(operands, op.to, shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
       return linear(first, at(operands, 1), operands[2] ?? null, shape, {
         hops: hopsOf(op, tensors, sizes),
         arithmetic,

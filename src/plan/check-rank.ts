@@ -1,6 +1,6 @@
 /** Checks that every number of a rank's document names something, and that every address lies in its space. */
 import type { Address, Word } from "../backends/cuda/ops/address.ts";
-import { dtypes } from "../numerics/dtype.ts";
+import { dtypes, type FloatDType } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { PlanDocument } from "./plan-document.ts";
@@ -215,25 +215,32 @@ function extentsOf(op: PlanOp, own: RankDocument): readonly Extent[] {
 }
 
 function gemmExtents(
-  { gemm, a, b, bias, addend, c }: Extract<PlanOp, { kind: "gemm" }>,
+  { gemm, a, b, bias, addend, scales = [], c }: Extract<PlanOp, { kind: "gemm" }>,
   own: RankDocument,
 ): readonly Extent[] {
   const { layout } = at(own.gemms, gemm);
-  const { bytes } = dtypes[layout.dtype];
+  const { scaled } = layout;
+  const bytesOf = (dtype: FloatDType | undefined): number => dtypes[dtype ?? layout.dtype].bytes;
+  const bytes = bytesOf(undefined);
   const [left, right] = layout.swapped ? [b, a] : [a, b];
   const [sideOfLeft, sideOfRight] = layout.swapped ? (["b", "a"] as const) : (["a", "b"] as const);
   const matrices = [
-    [left, layout.left, sideOfLeft],
-    [right, layout.right, sideOfRight],
-    [c, layout.result, "c"],
-    ...(addend === undefined ? [] : [[addend, layout.result, "c"] as const]),
+    [left, layout.left, sideOfLeft, bytesOf(scaled?.left)],
+    [right, layout.right, sideOfRight, bytesOf(scaled?.right)],
+    [c, layout.result, "c", bytes],
+    ...(addend === undefined ? [] : [[addend, layout.result, "c", bytes] as const]),
   ] as const;
   return [
-    ...matrices.map(([address, { rows, columns, leading, batchStride }, side]): Extent => {
+    ...matrices.map(([address, { rows, columns, leading, batchStride }, side, size]): Extent => {
       const first = layout.offsets.reduce((most, offset) => Math.max(most, offset[side]), 0);
       const span = rows + (columns - 1) * leading + (layout.batchCount - 1) * batchStride;
-      return { address, bytes: (first + span) * bytes };
+      return { address, bytes: (first + span) * size };
     }),
     ...(bias === null ? [] : [{ address: bias, bytes: layout.result.rows * bytes }]),
+    ...scales.map((address, i): Extent => {
+      const { rows, columns } = layout.result;
+      const count = (i === 0) === layout.swapped ? columns : rows;
+      return { address, bytes: 4 * (scaled?.vectors === true ? count : 1) };
+    }),
   ];
 }

@@ -67,6 +67,7 @@ const operation = v.variant("kind", [
     b: address,
     bias: v.nullable(address),
     addend: v.exactOptional(address),
+    scales: v.exactOptional(v.array(address)),
     c: address,
   }),
   v.object({
@@ -113,6 +114,9 @@ const gemm = v.object({
     right: matrix,
     result: matrix,
     hasBias: v.boolean(),
+    scaled: v.exactOptional(
+      v.object({ left: v.picklist(floatDTypes), right: v.picklist(floatDTypes), vectors: v.boolean() }),
+    ),
     accumulate: v.exactOptional(v.boolean()),
     batchCount: positive,
     offsets: v.array(v.object({ a: count, b: count, c: count })),

@@ -107,7 +107,7 @@ function gemmKernelTime(
   const least = leastTime({ m, n, k }, dtype, grid, on, assume);
   assumeShape({ m, n, k }, grid, assume);
   const ofGrid = gemmTime(grid, on === "cuda" ? { m: wholeTiles(m), n: wholeTiles(n), k } : { m, n, k });
-  const one = Math.max(least, ofGrid);
+  const one = Math.max(least, ofGrid / fasterThan(grid, dtype, on));
   const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
   const isShort = margins !== undefined && k < shortest * at(margins.k, 0);
   return { one, all: count * one + addendTime(kernel, memory), margin: isShort ? { ...margin, room: 0 } : margin };
@@ -140,6 +140,11 @@ function wholeTiles(extent: number): number {
  */
 const ofFloat = 16;
 
+/** Tensor cores take twice as many elements of 8 bits as of 16. */
+function fasterThan(grid: GemmGrid, dtype: DType, on: MachineProfile["on"]): number {
+  return on === "cuda" && dtypes[dtype].bytes === 1 && dtypes[grid.dtype].bytes === 2 ? 2 : 1;
+}
+
 /** The least microseconds of the GEMM in a dtype that was not measured. */
 function leastTime(
   { m, n, k }: GemmShape,
@@ -155,7 +160,9 @@ function leastTime(
     return 0;
   }
   const isSlower = on === "cuda" && dtype === "float" && dtypes[grid.dtype].bytes === 2;
-  const rate = isSlower ? `, at most at 1/${ofFloat} of the fastest rate` : "";
+  const factor = fasterThan(grid, dtype, on);
+  const rate =
+    factor > 1 ? `, ${factor} times as fast` : isSlower ? `, at most at 1/${ofFloat} of the fastest rate` : "";
   const text = `no calibration for ${dtype}: GEMMs are timed as in ${grid.dtype}${rate}`;
   assume({ text, of: "gemms", error: isSlower ? assumedErrors.floatOnGpus : assumedErrors.otherElementSize });
   return isSlower ? (ofFloat * 2 * m * n * k) / (Math.max(...grid.teraflops) * 1e6) : 0;
@@ -185,6 +192,9 @@ function contractionOf(kernel: GemmKernel): Contraction {
   const [a, b, bias] = inputs;
   invariant(a !== undefined && b !== undefined, "a GEMM has two operands");
   const c = at(outputs, 0);
+  if (kernel.kind === "unit" && kernel.steps[0]?.kind === "Linear") {
+    return { ...linearContraction(a, b, undefined, c), dtype: a.dtype };
+  }
   if (kernel.kind === "unit") {
     const [x, y, ends] = [0, 1, 2].map((i) => at(inputs, at(at(kernel.steps, 0).inputs, i)));
     invariant(x !== undefined && y !== undefined && ends !== undefined, "a grouped matmul has three operands");

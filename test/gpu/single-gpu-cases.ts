@@ -14,7 +14,9 @@ import {
   neg,
   permute,
   prod,
+  quantize,
   reshape,
+  scaledLinear,
   set,
   slice,
   squeeze,
@@ -102,6 +104,19 @@ export const singleGpuCases: readonly GpuCase[] = [
       return [matmul(a, c), matmul(t(b), c), matmul(a, t(d)), matmul(t(b), t(d)), t(matmul(a, c))];
     }),
   ]),
+  ...(["bfloat16", "half", "float"] as const).flatMap((dtype) =>
+    (["tensor", "row"] as const).flatMap((granularity) =>
+      [[128, 256, 512] as const, [65, 48, 80] as const].map(([m, n, k]) =>
+        fusionCase(`scaled matmul by ${granularity} of ${m} x ${n} x ${k} in ${dtype}`, (f) => {
+          const [x, w] = [
+            quantize(f.input([m, k], "bfloat16"), { granularity }),
+            quantize(f.input([n, k], "bfloat16"), { granularity }),
+          ];
+          return [scaledLinear(x.values, w.values, x.scale, w.scale, { dtype })];
+        }),
+      ),
+    ),
+  ),
   fusionCase("a vector times a matrix times a vector", (f) => {
     const [x, m, y] = [f.input([48], "float"), f.input([48, 40], "float"), f.input([40], "float")];
     return [matmul(x, m), matmul(m, y), matmul(matmul(x, m), y)];

@@ -59,7 +59,7 @@ describe("program", () => {
     const build = (params: object): Fusion => typed.build({ devices: 1, params });
     expect(String(build({}).inputs[0])).toBe("T0_g_float[iS0{2}]");
     expect(String(build({ dtype: "bfloat16" }).inputs[0])).toBe("T0_g___bfloat[iS0{2}]");
-    const dtypes = "a dtype: double, float, half, bfloat16, int, int64, bool";
+    const dtypes = "a dtype: double, float, half, bfloat16, float8_e4m3fn, float8_e5m2, int, int64, bool";
     for (const dtype of ["bf16", 3]) {
       expect(diagnosticOf(() => build({ dtype }))).toMatchObject({
         code: "option-value",

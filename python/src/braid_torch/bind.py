@@ -144,10 +144,11 @@ def _gemm(op: Json, binding: Binding) -> list[Action]:
     bias = 0 if op["bias"] is None else _at(op["bias"], binding)
     addend = _at(op["addend"], binding) if "addend" in op else c
     workspace = _at({"space": "workspace", "stream": stream}, binding)
-    calls = binding.gemms().bind(gemm["layout"], gemm["margin"], a, b, bias, addend, c, workspace, stream)
+    scales = [_at(each, binding) for each in op.get("scales", [])]
+    calls = binding.gemms().bind(gemm["layout"], gemm["margin"], a, b, bias, addend, scales, c, workspace, stream)
     if calls is not None:
         return calls
-    further = [*([] if op["bias"] is None else [bias]), *([addend] if "addend" in op else [])]
+    further = [*([] if op["bias"] is None else [bias]), *([addend] if "addend" in op else []), *scales]
     return [_kernel(gemm["fallback"], [a, b, *further, c], stream, binding)]
 
 

@@ -183,7 +183,7 @@ def _extents(op: Json, own: Json) -> Iterator[Extent]:
 
 
 def _gemm_extents(op: Json, layout: Json) -> Iterator[Extent]:
-    size = DTYPE_BYTES[layout["dtype"]]
+    size, scaled = DTYPE_BYTES[layout["dtype"]], layout.get("scaled", {})
     left, right = ("b", "a") if layout["swapped"] else ("a", "b")
     matrices = [(left, left, "left"), (right, right, "right"), ("c", "c", "result")]
     # It has the layout of c, and moves with it.
@@ -192,9 +192,12 @@ def _gemm_extents(op: Json, layout: Json) -> Iterator[Extent]:
         matrix = layout[name]
         first = max((offset[side] for offset in layout["offsets"]), default=0)
         span = matrix["rows"] + (matrix["columns"] - 1) * matrix["leading"]
-        yield op[operand], (first + span + (layout["batchCount"] - 1) * matrix["batchStride"]) * size
+        elements = first + span + (layout["batchCount"] - 1) * matrix["batchStride"]
+        yield op[operand], elements * DTYPE_BYTES[scaled.get(name, layout["dtype"])]
     if op["bias"] is not None:
         yield op["bias"], layout["result"]["rows"] * size
+    for scale, side in zip(op.get("scales", []), ("columns", "rows") if layout["swapped"] else ("rows", "columns")):
+        yield scale, 4 * (layout["result"][side] if scaled.get("vectors") else 1)
 
 
 def _attention_extents(op: Json, attention: Json) -> Iterator[Extent]:

@@ -1,4 +1,5 @@
 /** Which tensors a derivative reaches, and the diagnostics for those that it does not reach. */
+import { isScaled } from "../ops/kinds/contractions.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { computedFloats, dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -23,7 +24,7 @@ function isFloat({ dtype }: Tensor): boolean {
 /** Whether no derivative passes the op. */
 function isBlocked(op: Op, tensors: readonly Tensor[]): boolean {
   const isFlat = op.kind === "Unary" && unaryVjps[op.op] === null;
-  return isFlat || vjps[op.kind] === null || !isFloat(at(tensors, op.output));
+  return isFlat || isScaled(op) || vjps[op.kind] === null || !isFloat(at(tensors, op.output));
 }
 
 function dependents(

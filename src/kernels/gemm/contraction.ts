@@ -3,7 +3,7 @@
  * plus bias[n] if there is a bias, plus the previous c[m, n] if it accumulates. Strides express the rest: a transposed
  * operand swaps two, a broadcast operand has stride 0, and linear's weight [N, K] is b with its strides swapped.
  */
-import type { DType } from "../../numerics/dtype.ts";
+import { type DType, type FloatDType, isFloatDType } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 
 export interface StridedShape {
@@ -43,8 +43,16 @@ export interface Contraction {
   readonly bias: number | null;
   /** Whether the GEMM adds to c. */
   readonly accumulate?: boolean;
+  /** Of a contraction whose sums are multiplied by two scales. */
+  readonly scaled?: ScaledOperands;
   /** Of a grouped contraction: its groups of rows or of terms. */
   readonly groups?: Groups;
+}
+
+/** The dtypes of a and b, and the strides of their scales along m and n: 0 for one scale. */
+export interface ScaledOperands {
+  readonly a: { readonly dtype: FloatDType; readonly stride: number };
+  readonly b: { readonly dtype: FloatDType; readonly stride: number };
 }
 
 /** Consecutive rows, each group with its own b, or consecutive terms, each group with its own c. */
@@ -108,6 +116,40 @@ export function linearContraction(
     bias: bias === undefined ? null : (axesOf(bias)[0]?.stride ?? 0),
     accumulate,
   });
+}
+
+/** x [.., K], weight [N, K] and their scales, [] or [..] and [] or [N]; null if batch axes do not fold into rows. */
+export function scaledContraction(
+  x: StridedShape,
+  weight: StridedShape,
+  [ofX, ofWeight]: readonly [StridedShape, StridedShape],
+  c: StridedShape,
+): Contraction | null {
+  const whole = linearContraction(x, weight, undefined, c);
+  // The scales as a matrix of one column fold as x does.
+  const rows = linearContraction(
+    { ...ofX, shape: [...ofX.shape, 1], strides: [...ofX.strides, 1] },
+    one(c),
+    undefined,
+    {
+      ...c,
+      shape: [...c.shape.slice(0, -1), 1],
+    },
+  );
+  const isSingle = ofX.shape.length === 0;
+  if (whole.batch.length > 0 || (!isSingle && rows.batch.length > 0)) return null;
+  if (!isFloatDType(x.dtype) || !isFloatDType(weight.dtype)) return null;
+  return {
+    ...whole,
+    scaled: {
+      a: { dtype: x.dtype, stride: isSingle ? 0 : rows.a.row },
+      b: { dtype: weight.dtype, stride: ofWeight.strides[0] ?? 0 },
+    },
+  };
+}
+
+function one({ dtype }: StridedShape): StridedShape {
+  return { dtype, shape: [1, 1], strides: [1, 1] };
 }
 
 interface Sides {

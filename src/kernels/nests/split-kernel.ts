@@ -295,7 +295,9 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
     case "Matmul":
       return matmulAxis(position, axis, shapes);
     case "Linear":
-      return linearAxis(position, axis, shapes);
+      return step.to !== undefined && position > 1 && at(shapes.operands, position).length === 0
+        ? "whole"
+        : linearAxis(step.to !== undefined && position > 1 ? position - 2 : position, axis, shapes);
     case "GroupedMatmul":
       return groupedAxis(position, axis, shapes);
     default:

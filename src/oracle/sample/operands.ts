@@ -93,6 +93,12 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
       const columns = at(shapes.operands, 1).length - 1;
       const own = sample.slice(sample.length - columns);
       const rows = [...sample.slice(0, sample.length - columns), null];
+      if (op.to !== undefined) {
+        const scales = [rows.slice(0, -1), own].map((indices, i) =>
+          at(shapes.operands, 2 + i).length === 0 ? [] : indices,
+        );
+        return plain(rows, [...own, null], ...scales);
+      }
       return plain(...[rows, [...own, null], own].slice(0, op.inputs.length));
     }
     case "Iota":

@@ -185,7 +185,14 @@ const chunksOnly: Offer = (type, isWhole) => type === "Stream" && !isWhole;
 
 /** The operands whose shardings the output takes, first reference first. */
 function referenceOrder(op: Op, tensors: readonly Tensor[]): readonly number[] {
-  if (op.kind === "Linear") return op.inputs.length > 2 ? [1, 2, 0] : [1, 0];
+  if (op.kind === "Linear")
+    return (
+      [
+        [1, 0],
+        [1, 2, 0],
+        [1, 3, 0, 2],
+      ][op.inputs.length - 2] ?? []
+    );
   if (op.kind === "Matmul") return [1, 0];
   if (op.kind === "GroupedMatmul") return [1, 0, 2];
   const rank = (operand: number): readonly [number, number] => {

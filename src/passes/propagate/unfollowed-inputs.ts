@@ -2,6 +2,7 @@
  * The inputs that the user gave chunks which no op that reads them has: their Stream makes no loop. Lowering refuses
  * Stream on a whole axis of such an input (requireSlicedInputs).
  */
+import { isScaled } from "../../ir/ops/kinds/contractions.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -100,6 +101,7 @@ function canFollow(op: Op, tensors: readonly Tensor[], { accumulate }: LoweringO
   const streamed = stream === null ? null : logicalAxisOf(output.domain, stream);
   if (streamed === null) return false;
   if (op.kind === "Full") return true;
-  if (streamed.iterType === "reduction") return accumulate && (op.kind === "Matmul" || op.kind === "Linear");
+  if (streamed.iterType === "reduction")
+    return accumulate && (op.kind === "Matmul" || op.kind === "Linear") && !isScaled(op);
   return axisMap(op, tensors).some(({ consumer }) => consumer.id === streamed.id);
 }

@@ -10,6 +10,7 @@
  * A bias is added once, to the sum. Source: nvFuser's DecomposeReshardings
  * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
  */
+import { isScaled } from "../../ir/ops/kinds/contractions.ts";
 import { type AxisShape, type DIDType, isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import {
   addShare,
@@ -83,19 +84,18 @@ function splitContraction(edit: FusionEdit, op: ContractionOp): void {
   invariant(reduced !== undefined, "a contraction has a contracted axis", op);
   const sources = contraction.inputs.map((id) => {
     const tensor = at(edit.tensors, id);
-    const place = layoutOf(tensor);
-    invariant(place !== null, "a shared operand has a mesh", op);
-    return { own: withoutReductions(tensor.domain.logical), place };
+    return { own: withoutReductions(tensor.domain.logical), place: layoutOf(tensor) };
   });
   const { own, place } = at(sources, reduced.operand);
+  invariant(place !== null, "a shared operand has a mesh", op);
   const contracted = at(
     place.axes,
     own.findIndex(({ id }) => id === reduced.producer.id),
   );
   const shared = new Set(didTypesOf(contracted));
   // The output's other axes are cut like the operands', then like the output's own.
-  const known = sources.flatMap(({ own: from, place: { shares } }, operand) =>
-    [...shares.values()].flatMap((share): readonly LayoutShare[] => {
+  const known = sources.flatMap(({ own: from, place: other }, operand) =>
+    [...(other?.shares.values() ?? [])].flatMap((share): readonly LayoutShare[] => {
       const pair = pairs.find((each) => each.operand === operand && each.producer.id === from[share.axis]?.id);
       const axis = pair === undefined || pair.broadcast ? -1 : axes.findIndex(({ id }) => id === pair.consumer.id);
       return axis < 0 ? [] : [{ ...share, axis }];
@@ -113,7 +113,7 @@ function splitContraction(edit: FusionEdit, op: ContractionOp): void {
   ];
   const partial = addPartial(edit, output, place, parts);
   edit.ops.push({ ...contraction, output: partial.tensor });
-  const bias = op.kind === "Linear" ? op.inputs[2] : undefined;
+  const bias = op.kind === "Linear" && !isScaled(op) ? op.inputs[2] : undefined;
   if (bias === undefined) return reduceOverDevices(edit, partial, "sum", output);
   const sum = addCopy(edit, output);
   reduceOverDevices(edit, partial, "sum", sum);
@@ -169,6 +169,7 @@ function addPartial(edit: FusionEdit, output: Tensor, { mesh }: Layout, parts: r
 
 /** The op with only its two matrices. */
 export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
+  if (isScaled(op)) return op;
   return {
     ...op,
     inputs: op.inputs.slice(0, 2),

@@ -1,4 +1,5 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
+import { isScaled } from "../../ir/ops/kinds/contractions.ts";
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
@@ -67,7 +68,7 @@ export function loopedAxis(
   }
   if (first.iterType !== "reduction" || !isOp(statement)) return looped;
   const isSum = looped.chunks !== null && statement.kind === "Reduction" && statement.op === "sum";
-  const isContracted = isSum || statement.kind === "Matmul" || statement.kind === "Linear";
+  const isContracted = isSum || ((statement.kind === "Matmul" || statement.kind === "Linear") && !isScaled(statement));
   const isLooped = isContracted
     ? accumulate
     : looped.chunks === null && reducesSharded(statement, looped.axis, tensors);

@@ -3,9 +3,17 @@
  * broadcast with stride 0. Batch axes along which the second operand does not change fold into M, which makes one
  * larger GEMM with the same bits. A permuted operand is read in place, through its strides.
  */
-import type { BinaryKernel, FillKernel, LinearKernel, MatmulKernel, Operand } from "../../commands/kernel.ts";
+import type {
+  BinaryKernel,
+  FillKernel,
+  LinearKernel,
+  MatmulKernel,
+  Operand,
+  UnitKernel,
+} from "../../commands/kernel.ts";
 import { isEmpty, type View } from "../../commands/view.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
+import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
 import { requireShape, localShapeText } from "../checks.ts";
@@ -34,6 +42,7 @@ export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
 }
 
 export function recordLinear(recorder: Recorder, statement: LinearOp): void {
+  if (statement.to !== undefined) return recordScaled(recorder, statement, statement.to);
   const operands = operandViews(recorder, statement);
   const [rows, columns] = [at(operands, 0), at(operands, 1)];
   const [, , bias] = operands;
@@ -48,6 +57,30 @@ export function recordLinear(recorder: Recorder, statement: LinearOp): void {
   const offset = bias === undefined ? [] : [stretched(recorder, bias, [n])];
   const folded = foldRows({ left, right: null, result });
   launchGemm(recorder, statement, [folded.left, right, ...offset], folded.result);
+}
+
+/** As a unit of one step: its kernel is planned from there. */
+function recordScaled(recorder: Recorder, statement: LinearOp, to: DType): void {
+  const operands = operandViews(recorder, statement);
+  const [x, weight] = [at(operands, 0), at(operands, 1)];
+  const output = ordinaryOutput(recorder, statement);
+  requireContraction(recorder, x, weight, x.shape.at(-1) === weight.shape.at(-1));
+  requireShape(recorder, `T${statement.output}`, output.shape, [...x.shape.slice(0, -1), ...weight.shape.slice(0, -1)]);
+  launch(recorder, {
+    statement,
+    inputs: operands,
+    outputs: [output],
+    inPlace: false,
+    fixed: true,
+    make: (inputs, outputs): UnitKernel => ({
+      kind: "unit",
+      inputs,
+      outputs,
+      values: [...inputs, ...outputs].map(({ dtype, shape }) => ({ dtype, shape })),
+      steps: [{ kind: "Linear", to, inputs: [0, 1, 2, 3], output: 4 }],
+      results: [4],
+    }),
+  });
 }
 
 function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearOp): readonly View[] {

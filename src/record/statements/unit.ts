@@ -183,6 +183,7 @@ function stepOf(
       help: "move it out of the unit, and make its output an input of the unit",
     });
   }
+  if (op.kind === "Linear" && op.to !== undefined) return { kind: op.kind, to: op.to, inputs, output };
   if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };
 }

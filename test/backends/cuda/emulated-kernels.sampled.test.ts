@@ -25,7 +25,7 @@ import {
 } from "../../kernels/reference.ts";
 import { runs } from "../../support/suite.ts";
 import { takes } from "../../support/unary-calls.ts";
-import { count, operand, type Values } from "../../kernels/run-kernel.ts";
+import { count, operand, runKernel, type Values } from "../../kernels/run-kernel.ts";
 import { randomBitsUnit } from "../../kernels/random-creation-steps.ts";
 import { evaluateUnit } from "../../kernels/unit-reference.ts";
 import { numberCases, withNumber } from "../../kernels/number-cases.ts";
@@ -200,6 +200,39 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       return [{ name: `linear of ${dtype}`, kernel, inputs: [a, b, bias], held: [held], expected: [sums] }];
     });
     expect(cases.length).toBe(4);
+    expect(differences(cases)).toEqual([]);
+  });
+
+  it("multiply sums of floats of 8 bits by their scales, with the bits of the CPU", () => {
+    const random = createRandom(14);
+    const [m, n, k] = [2 * 33, 41, 48];
+    const draw = (length: number): Values => Array.from({ length }, () => (random.integer(33) - 16) / 4);
+    const cases = (["bfloat16", "half", "float"] as const).flatMap((to) =>
+      [true, false].map((single): Expected => {
+        const kernel: Kernel = {
+          kind: "unit",
+          inputs: [
+            operand("float8_e4m3fn", [2, m / 2, k]),
+            operand("float8_e5m2", [n, k], [1, n]),
+            operand("float", single ? [] : [2, m / 2]),
+            operand("float", single ? [] : [n]),
+          ],
+          outputs: [operand(to, [2, m / 2, n])],
+          values: [
+            { dtype: "float8_e4m3fn", shape: [2, m / 2, k] },
+            { dtype: "float8_e5m2", shape: [n, k] },
+            { dtype: "float", shape: single ? [] : [2, m / 2] },
+            { dtype: "float", shape: single ? [] : [n] },
+            { dtype: to, shape: [2, m / 2, n] },
+          ],
+          steps: [{ kind: "Linear", to, inputs: [0, 1, 2, 3], output: 4 }],
+          results: [4],
+        };
+        const inputs = [draw(m * k), draw(n * k), draw(single ? 1 : m), draw(single ? 1 : n)];
+        expect(kernelSteps(kernel, () => 256).steps.map(({ kind }) => kind)).toEqual(["gemm"]);
+        return { name: `${to} ${single}`, kernel, inputs, expected: runKernel(kernel, inputs) };
+      }),
+    );
     expect(differences(cases)).toEqual([]);
   });
 

@@ -22,8 +22,8 @@ function sourcesOf(name: string): readonly KernelSource[] {
 function sources(kernel: Kernel): readonly KernelSource[] {
   return kernelSteps(kernel, () => 256).steps.map((step) => {
     if (step.kind === "kernel") return step.source;
-    const { contraction, a, b, bias, addend, c } = step;
-    const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
+    const { contraction, a, b, bias, addend, scales = [], c } = step;
+    const operands = [a, b, bias, addend, ...scales, c].filter((operand) => operand !== null);
     return gemmKernel(
       contraction,
       operands.map(({ memory }) => memory),

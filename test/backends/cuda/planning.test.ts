@@ -154,6 +154,30 @@ describe("a GEMM", () => {
     });
   });
 
+  it("of floats of 8 bits reads both operands along k, with scales of one kind", () => {
+    const eight = (strideA: number, strideB: number, by: Partial<Contraction> = {}): Contraction => ({
+      ...product,
+      m: 5,
+      n: 32,
+      k: 64,
+      a: { row: 64, column: 1 },
+      b: { row: 1, column: 64 },
+      c: { row: 32, column: 1 },
+      scaled: { a: { dtype: "float8_e5m2", stride: strideA }, b: { dtype: "float8_e4m3fn", stride: strideB } },
+      ...by,
+    });
+    expect(gemmLayout(eight(1, 1))).toMatchObject({
+      left: { rows: 64, columns: 32, transposed: true },
+      right: { rows: 64, columns: 5, transposed: false },
+      scaled: { left: "float8_e4m3fn", right: "float8_e5m2", vectors: true },
+    });
+    expect(gemmLayout(eight(0, 0))?.scaled?.vectors).toBe(false);
+    expect(gemmLayout(eight(1, 0))).toBeNull();
+    expect(gemmLayout(eight(1, 1, { n: 40 }))).toBeNull();
+    expect(gemmLayout(eight(1, 1, { b: { row: 32, column: 1 } }))).toBeNull();
+    expect(gemmLayout(eight(1, 1, { a: { row: 1, column: 5 } }))).toBeNull();
+  });
+
   it("adds to its result where it accumulates, with a bias or without", () => {
     expect(gemmLayout({ ...product, accumulate: true })).toMatchObject({ accumulate: true, hasBias: false });
     expect(gemmLayout({ ...product, accumulate: true, bias: 1 })).toMatchObject({ accumulate: true, hasBias: true });

@@ -21,6 +21,27 @@ function grouped(x: readonly number[], y: readonly number[], output: readonly nu
   };
 }
 
+/** Of rows and columns with scales of their own. */
+const scaled: UnitKernel = {
+  kind: "unit",
+  inputs: [
+    operand("float8_e4m3fn", [96, 64]),
+    operand("float8_e5m2", [40, 64]),
+    operand("float", [96]),
+    operand("float", [40]),
+  ],
+  outputs: [operand("bfloat16", [96, 40])],
+  values: [
+    { dtype: "float8_e4m3fn", shape: [96, 64] },
+    { dtype: "float8_e5m2", shape: [40, 64] },
+    { dtype: "float", shape: [96] },
+    { dtype: "float", shape: [40] },
+    { dtype: "bfloat16", shape: [96, 40] },
+  ],
+  steps: [{ kind: "Linear", to: "bfloat16", inputs: [0, 1, 2, 3], output: 4 }],
+  results: [4],
+};
+
 const wide = [4096, 8192] as const;
 
 /** gelu(x + bias) and its absolute value, both in bfloat16: one kernel with two outputs. */
@@ -118,6 +139,7 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     outputs: [operand("float", [3, 100, 70])],
   },
   "fill-int64": { kind: "fill", inputs: [], outputs: [operand("int64", [100])] },
+  "scaled-rows-float8": scaled,
   "grouped-rows-bfloat16": grouped([8192, 4096], [8, 4096, 7168], [8192, 7168]),
   "grouped-terms-bfloat16": grouped([8192, 4096], [8192, 7168], [8, 4096, 7168]),
   "matmul-int": {

@@ -81,7 +81,7 @@ const unsupported: readonly Case[] = [
     () => container("(T0_g_float[iS0{8}]) -> ()", "T1_g_float[iS1{8}] = SymmetricContiguousView(T0_sym_float[iS0{8}])"),
   ],
   ["a header of before the dump option", () => dumpText("draft-gather.hir")],
-  ["a dtype", changed(sets, "T0_g_float", "T0_g___e4m3")],
+  ["a dtype", changed(sets, "T0_g_float", "T0_g___e8m0")],
   ["memory of kernels", changed(sets, "T0_g_float", "T0_s_float")],
   ["a parallel type of kernels", changed(sets, "iS0{i0}", "iblockIdx.x0{i0}")],
   ["an iteration type", changed(sets, "iS0{i0}", "nS0{i0}")],

@@ -93,7 +93,7 @@ export const dumpAdvice: readonly DumpAdvice[] = [
     refused: dumpText("e1-single-set.hir").replace("axis = iS0{i0}", "axis = iS9{i0}"),
     edit: (text) => text.replace("axis = iS9{i0}", "axis = iS0{i0}"),
   },
-  restored("e1-single-set.hir", "T0_g_float", "T0_g___e4m3", "convert the tensor to one of these dtypes"),
+  restored("e1-single-set.hir", "T0_g_float", "T0_g___e8m0", "convert the tensor to one of these dtypes"),
   restored(
     "e1-single-set.hir",
     "iS0{i0}",

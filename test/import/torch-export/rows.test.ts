@@ -241,6 +241,25 @@ const cases: readonly Case[] = [
   ]),
   one("cumsum.default", { x: flags }, { self: "x", dim: 0 }, [1, 1, 2], "int64"),
   one(
+    "_scaled_mm.default",
+    {
+      x: tensor([Array.from({ length: 16 }, (_, i) => i - 7), Array.from({ length: 16 }, () => 2)], "float8_e4m3fn"),
+      w: tensor(
+        Array.from({ length: 16 }, (_, i) => [1, i % 2]),
+        "float8_e4m3fn",
+      ),
+      a: tensor([[0.5], [3]]),
+      b: tensor([[2, 4]]),
+      bias: tensor([1, -1], "bfloat16"),
+    },
+    { self: "x", mat2: "w", scale_a: "a", scale_b: "b", bias: "bias", out_dtype: dtypeArgument("bfloat16") },
+    [
+      [9, 15],
+      [193, 191],
+    ],
+    "bfloat16",
+  ),
+  one(
     "mm.default",
     {
       x,

@@ -38,6 +38,12 @@ CUBLASLT_MATMUL_DESC_TRANSB = 4
 CUBLASLT_MATMUL_DESC_EPILOGUE = 7
 CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
 CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15
+# Of A and B.
+CUBLASLT_MATMUL_DESC_SCALE_POINTERS = (17, 18)
+CUBLASLT_MATMUL_DESC_SCALE_MODES = (31, 32)
+# A float per row of A and per column of B: on Hopper since 12.9.
+CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3
+VERSION_OF_VECTORS = 120900
 CUBLASLT_EPILOGUE_BIAS = 4
 CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
 CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
@@ -99,22 +105,34 @@ class Gemms:
         }
 
     def bind(
-        self, layout: Json, margin: int, a: int, b: int, bias: int, addend: int, c: int, workspace: int, stream: int
+        self,
+        layout: Json,
+        margin: int,
+        a: int,
+        b: int,
+        bias: int,
+        addend: int,
+        scales: list[int],
+        c: int,
+        workspace: int,
+        stream: int,
     ) -> list[Callable[[list[int]], None]] | None:
         """
         A call for each of the layout's offsets, to which streams are given; None if there is no algorithm. `addend` is
-        what is added to if the GEMM accumulates, in the layout of c: c itself, or other memory.
+        what is added to if the GEMM accumulates, in the layout of c: c itself, or other memory. `scales` are those of
+        a and b; there are none unless the layout is scaled, and then it has no offsets.
         """
         size = DTYPE_BYTES[layout["dtype"]]
         one, beta = self._factors(layout)
-        descriptor = self._descriptor(layout, margin, bias)
+        scales = scales[::-1] if layout["swapped"] else scales
+        descriptor = self._descriptor(layout, margin, bias, scales)
         calls = []
         for offset in layout["offsets"]:
             at_a, at_b = a + offset["a"] * size, b + offset["b"] * size
             at_addend, at_c = addend + offset["c"] * size, c + offset["c"] * size
             left, right = (at_b, at_a) if layout["swapped"] else (at_a, at_b)
             alignments = [_alignment(left), _alignment(right), min(_alignment(at_addend), _alignment(at_c))]
-            recipe = self._recipe(layout, margin, bias, alignments)
+            recipe = self._recipe(layout, margin, bias, scales, alignments)
             if recipe is None:
                 return None
             head = (self._handle, descriptor, one, left, recipe.left, right, recipe.right, beta)
@@ -132,15 +150,19 @@ class Gemms:
 
         return act
 
-    def _recipe(self, layout: Json, margin: int, bias: int, alignments: list[int]) -> Recipe | None:
+    def _recipe(
+        self, layout: Json, margin: int, bias: int, scales: list[int], alignments: list[int]
+    ) -> Recipe | None:
         key = json.dumps([layout, margin, alignments])
         if key not in self._recipes:
-            self._recipes[key] = self._make(layout, margin, bias, alignments)
+            self._recipes[key] = self._make(layout, margin, bias, scales, alignments)
         return self._recipes[key]
 
-    def _make(self, layout: Json, margin: int, bias: int, alignments: list[int]) -> Recipe | None:
-        descriptor = self._descriptor(layout, margin, bias)
-        matrices = [self._matrix(layout, layout[side]) for side in ("left", "right", "result")]
+    def _make(self, layout: Json, margin: int, bias: int, scales: list[int], alignments: list[int]) -> Recipe | None:
+        if layout.get("scaled", {}).get("vectors") and self._raw.cublasLtGetVersion() < VERSION_OF_VECTORS:
+            return None
+        descriptor = self._descriptor(layout, margin, bias, scales)
+        matrices = [self._matrix(layout, side) for side in ("left", "right", "result")]
         left, right, result = matrices
         for attribute, value in zip(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS, (*alignments, alignments[2])):
             self._prefer(attribute, cu.U32(value))
@@ -155,7 +177,7 @@ class Gemms:
 
         def queue_of(place: Place) -> Queue:
             # A bias has no more elements than the left operand, and any values do.
-            trial = self._descriptor(layout, margin, place.left)
+            trial = self._descriptor(layout, margin, place.left, scales)
 
             def queue(algorithm: int) -> int:
                 recipe.algorithm.raw = algorithms[algorithm]
@@ -168,7 +190,11 @@ class Gemms:
             return queue
 
         sm_count = self._sm_count(margin) if margin else 0
-        chosen = self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try)
+        # A trial has no scales.
+        tried = "scaled" not in layout
+        chosen = (
+            self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try) if tried else 0
+        )
         recipe.algorithm.raw = algorithms[chosen]
         return recipe
 
@@ -177,8 +203,8 @@ class Gemms:
         one, zero = self._scalars["double" if layout["dtype"] == "double" else "float"]
         return one, one if layout.get("accumulate") else zero
 
-    def _matrix(self, layout: Json, matrix: Json) -> int:
-        data = DTYPES[layout["dtype"]][2]
+    def _matrix(self, layout: Json, side: str) -> int:
+        data, matrix = DTYPES[layout.get("scaled", {}).get(side, layout["dtype"])][2], layout[side]
         made = self._out("cublasLtMatrixLayoutCreate", data, matrix["rows"], matrix["columns"], matrix["leading"])
         if layout["batchCount"] > 1:
             self._set("MatrixLayout", made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, I32(layout["batchCount"]))
@@ -186,9 +212,9 @@ class Gemms:
             self._set("MatrixLayout", made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride)
         return made
 
-    def _descriptor(self, layout: Json, margin: int, bias: int) -> int:
+    def _descriptor(self, layout: Json, margin: int, bias: int, scales: list[int]) -> int:
         left, right = layout["left"]["transposed"], layout["right"]["transposed"]
-        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None])
+        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None, scales])
         if key not in self._descriptors:
             compute, scale = COMPUTE.get(layout["dtype"], COMPUTE_FLOAT)
             made = self._out("cublasLtMatmulDescCreate", compute, scale)
@@ -197,6 +223,12 @@ class Gemms:
             if layout["hasBias"]:
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_EPILOGUE, I32(CUBLASLT_EPILOGUE_BIAS))
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, U64(bias))
+            for scale, pointer, mode in zip(
+                scales, CUBLASLT_MATMUL_DESC_SCALE_POINTERS, CUBLASLT_MATMUL_DESC_SCALE_MODES
+            ):
+                self._set("MatmulDesc", made, pointer, U64(scale))
+                if layout["scaled"]["vectors"]:
+                    self._set("MatmulDesc", made, mode, I32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F))
             if margin:
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, I32(self._sm_count(margin)))
             self._descriptors[key] = made

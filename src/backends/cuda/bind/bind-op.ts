@@ -70,11 +70,14 @@ const table: RuleTable<DeviceOp, Action, [Binding]> = {
     const { layout, margin, fallback } = at(binding.list.gemms, gemm);
     const bias = op.bias === null ? 0 : addressOf(op.bias);
     const addend = addressOf(op.addend ?? op.c);
-    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, addend, c: addressOf(op.c) };
+    const scales = (op.scales ?? []).map(addressOf);
+    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, addend, scales, c: addressOf(op.c) };
     const workspace = addressOf({ space: "workspace", stream });
     const call = session.gemms().prepare(layout, addresses, { stream: at(streams, stream), workspace, margin });
     if (call !== null) return call;
-    const operands = [op.a, op.b, op.bias, op.addend ?? null, op.c].filter((address) => address !== null);
+    const operands = [op.a, op.b, op.bias, op.addend ?? null, ...(op.scales ?? []), op.c].filter(
+      (address) => address !== null,
+    );
     return launchAction(fallback, operands.map(addressOf), stream, binding);
   },
   attention: ({ stream, attention, operands, scratch }, { list, addressOf, attentionOf, resources }) =>

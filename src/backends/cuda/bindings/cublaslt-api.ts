@@ -43,6 +43,12 @@ export const CUBLASLT_MATMUL_DESC_EPILOGUE = 7;
 export const CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8;
 /** int32: the number of SMs to choose the algorithm for; 0 for all. */
 export const CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15;
+/** Of A and B: CUBLASLT_MATMUL_DESC_A_SCALE_POINTER and so on. */
+export const CUBLASLT_MATMUL_DESC_SCALE_POINTERS = [17, 18];
+/** Since 12.8; of vectors on Hopper since 12.9. */
+export const CUBLASLT_MATMUL_DESC_SCALE_MODES = [31, 32];
+/** A float per row of A and per column of B. */
+export const CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3;
 export const CUBLASLT_EPILOGUE_BIAS = 4;
 
 export const CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1;

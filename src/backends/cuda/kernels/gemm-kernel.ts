@@ -19,7 +19,7 @@ const tile = 32;
 const rowsPerThread = 4;
 
 /**
- * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, then c. What it adds to
+ * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, both scales if it is scaled, then c. What it adds to
  * has the strides of c.
  */
 export function gemmKernel(
@@ -27,7 +27,7 @@ export function gemmKernel(
   operands: readonly NestMemory[],
   hasAddend: boolean,
 ): KernelSource {
-  const { dtype, m, n, k, a, b, c, bias, batch, groups, accumulate = false } = contraction;
+  const { dtype, m, n, k, a, b, c, bias, batch, groups, scaled, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = dtypes[dtype].cuda.c;
   const scalar = scalarTypes[type];
@@ -44,14 +44,21 @@ export function gemmKernel(
   // What the output holds comes before the sums of blocks, as the first of them.
   const startsFromOutput = accumulate && levels > 1;
   const added = [...(accumulate && !startsFromOutput ? ["before"] : []), ...(bias === null ? [] : ["offset"])];
-  const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, i + 1)), operand(type, 0));
+  const factors = scaled === undefined ? [] : ["ofRow", "ofColumn"];
+  const product = factors.reduce((sum, _, i) => apply("mul", sum, operand(type, i + 1)), operand(type, 0));
+  const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, factors.length + i + 1)), product);
   const zero = constantText(type, type === "i64" ? 0n : 0);
   const place = `[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
   const target = `c${place}`;
   const before = `${hasAddend ? "addend" : "c"}${place}`;
   const inputs = ["a", "b", ...(bias === null ? [] : ["bias"]), ...(hasAddend ? ["addend"] : [])];
   const ends = groups === undefined ? [] : [`const ${dtypes[groups.ends.dtype].cuda.c} *ends`];
-  const pointers = [...inputs.map((name) => `const ${stored} *${name}`), ...ends, `${stored} *c`].join(", ");
+  const [ofA, ofB] = [scaled?.a.dtype ?? dtype, scaled?.b.dtype ?? dtype];
+  const typeOf = (name: string): string => dtypes[name === "a" ? ofA : name === "b" ? ofB : dtype].cuda.c;
+  const scales = scaled === undefined ? [] : ["const float *scaleA", "const float *scaleB"];
+  const pointers = [...inputs.map((name) => `const ${typeOf(name)} *${name}`), ...scales, ...ends, `${stored} *c`].join(
+    ", ",
+  );
   // Of the block's group, whose size only the run knows.
   const rows = groups?.of === "m" ? "stop" : `${m}u`;
   const length = groups === undefined ? `${k}u` : "terms";
@@ -98,8 +105,8 @@ export function gemmKernel(
     "const unsigned line = row + i;",
     "const unsigned long long x = firstRow + line, y = firstColumn + column;",
     "const unsigned long long across = depth + column, down = depth + line;",
-    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
-    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
+    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(ofA, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
+    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(ofB, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
     "}",
     "__syncthreads();",
     `for (int z = 0; z < ${tile}; z++) {`,
@@ -127,7 +134,13 @@ export function gemmKernel(
     `if (x < ${rows} && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeElementText(dtype, `bias[y * ${bias}ull]`)};`]),
     ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeElementText(dtype, before)};`] : []),
-    `${target} = ${encodeElementText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
+    ...(scaled === undefined
+      ? []
+      : [
+          `const float ofRow = scaleA[x * ${scaled.a.stride}ull];`,
+          `const float ofColumn = scaleB[y * ${scaled.b.stride}ull];`,
+        ]),
+    `${target} = ${encodeElementText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...factors, ...added])};`,
     "}",
     "}",
     "}",

@@ -3,7 +3,7 @@
  * transposition, read in place. A row-major c = a b is the column-major c^T = b^T a^T, so the operands swap places and
  * nothing is copied.
  */
-import type { BatchAxis, Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
+import type { BatchAxis, Contraction, MatrixStrides, ScaledOperands } from "../../../kernels/gemm/contraction.ts";
 import { type FloatDType, isFloatDType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 
@@ -19,6 +19,12 @@ export interface MatrixLayout {
   readonly batchStride: number;
 }
 
+interface ScaledLayout {
+  readonly left: FloatDType;
+  readonly right: FloatDType;
+  readonly vectors: boolean;
+}
+
 export interface GemmLayout {
   readonly dtype: FloatDType;
   /** left and right are the contraction's a and b; b and a if `swapped`. */
@@ -27,6 +33,8 @@ export interface GemmLayout {
   readonly right: MatrixLayout;
   readonly result: MatrixLayout;
   readonly hasBias: boolean;
+  /** Of operands of 8 bits with scales: their dtypes, and whether each row and column has a scale of its own. */
+  readonly scaled?: ScaledLayout;
   /** True for beta = 1 and C = D. */
   readonly accumulate?: boolean;
   readonly batchCount: number;
@@ -42,7 +50,7 @@ const mostGemms = 64;
 
 /**
  * Null if cuBLASLt does not support it: integers, no contiguous axis, or a bias that repeats or lies along the other
- * axis.
+ * axis. Operands of 8 bits must both be contiguous along k.
  */
 export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const { dtype, m, n, k, bias, groups, accumulate = false } = contraction;
@@ -59,6 +67,8 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const batch = batchOf(contraction.batch);
   if (batch === null) return null;
   const { inner, offsets } = batch;
+  const scaled = contraction.scaled === undefined ? null : scaledOperands(contraction, contraction.scaled);
+  if (contraction.scaled !== undefined && (scaled === null || !byRows || b.transposed || !a.transposed)) return null;
   const withBatch = (layout: Omit<MatrixLayout, "batchStride">, batchStride: number): MatrixLayout => ({
     ...layout,
     batchStride,
@@ -71,10 +81,20 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
     right: byRows ? withBatch(flipped(a), inner.a) : withBatch(b, inner.b),
     result: withBatch(result, inner.c),
     hasBias: bias !== null,
+    ...(scaled === null ? {} : { scaled }),
     ...(accumulate ? { accumulate } : {}),
     batchCount: inner.extent,
     offsets,
   };
+}
+
+/** What cuBLASLt takes: sizes in whole steps, and scales of one kind. b is left and a is right, as rows are contiguous. */
+function scaledOperands({ m, n, k }: Contraction, { a, b }: ScaledOperands): ScaledLayout | null {
+  const ofRows = a.stride === 1 || m === 1;
+  const ofColumns = b.stride === 1 || n === 1;
+  const single = a.stride === 0 && b.stride === 0;
+  if (n % 16 !== 0 || k % 16 !== 0 || !(single || (ofRows && ofColumns))) return null;
+  return { left: b.dtype, right: a.dtype, vectors: !single };
 }
 
 type Unbatched = Omit<MatrixLayout, "batchStride">;

@@ -23,6 +23,8 @@ export interface GemmAddresses {
   readonly bias: number;
   /** What is added to if the GEMM accumulates, in the layout of c: c itself, or other memory. */
   readonly addend: number;
+  /** Of a and b, if the GEMM is scaled. */
+  readonly scales: readonly number[];
   readonly c: number;
 }
 
@@ -92,6 +94,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
   return {
     prepare: (layout, addresses, { stream, workspace, margin }) => {
       const smCount = smTarget(gpu.smCount, margin);
+      // A scaled GEMM has no offsets.
       const { bytes } = dtypes[layout.dtype];
       const calls: (() => void)[] = [];
       for (const offset of layout.offsets) {
@@ -105,7 +108,8 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
           addressAlignment(right),
           Math.min(addressAlignment(addend), addressAlignment(c)),
         ];
-        const recipe = recipeOf(layout, { bias: addresses.bias, alignments, smCount });
+        const scales = layout.swapped ? addresses.scales.toReversed() : addresses.scales;
+        const recipe = recipeOf(layout, { bias: addresses.bias, scales, alignments, smCount });
         if (recipe === null) return null;
         const operands = { left, right, addend, result: c, workspace, stream };
         calls.push(() => {

@@ -12,6 +12,8 @@ import {
   CUBLASLT_HEURISTIC_RESULT_SIZE,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER,
   CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_SCALE_MODES,
+  CUBLASLT_MATMUL_DESC_SCALE_POINTERS,
   CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
   CUBLASLT_MATMUL_DESC_TRANSA,
   CUBLASLT_MATMUL_DESC_TRANSB,
@@ -21,6 +23,7 @@ import {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
   CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+  CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
@@ -48,6 +51,8 @@ export interface Recipe {
 export interface RecipeOptions {
   /** An address, 0 without one. */
   readonly bias: number;
+  /** Addresses of the scales of the left and the right operand; none unless the GEMM is scaled. */
+  readonly scales: readonly number[];
   /** Alignments of the left operand, the right operand and the result. */
   readonly alignments: readonly number[];
   /** SMs that the GEMM may run on; 0 for all. */
@@ -80,6 +85,9 @@ export interface RecipeTools {
   readonly queue: (layout: GemmLayout, recipe: Recipe, operands: GemmOperands) => number;
 }
 
+/** Of the first library that takes a scale per row on Hopper. */
+const versionOfVectors = 120_900;
+
 /** More proposals have not been faster. */
 const mostAlgorithms = 8;
 
@@ -107,7 +115,10 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
     return made;
   };
 
-  const makeDescriptor = ({ dtype, left, right, hasBias }: GemmLayout, { bias, smCount }: RecipeOptions): number => {
+  const makeDescriptor = (
+    { dtype, left, right, hasBias, scaled }: GemmLayout,
+    { bias, scales, smCount }: RecipeOptions,
+  ): number => {
     // CUBLAS_COMPUTE_* and the type of alpha and beta: float is float32 throughout, never TF32.
     const [compute, scale] = dtype === "double" ? [70, 1] : [68, 0];
     const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
@@ -120,6 +131,11 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32(CUBLASLT_EPILOGUE_BIAS));
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uint64(bias));
     }
+    for (const [i, scale] of scales.entries()) {
+      set(at(CUBLASLT_MATMUL_DESC_SCALE_POINTERS, i), uint64(scale));
+      const mode = uint32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+      if (scaled?.vectors === true) set(at(CUBLASLT_MATMUL_DESC_SCALE_MODES, i), mode);
+    }
     if (smCount > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(smCount));
     return made;
   };
@@ -127,9 +143,10 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
   const makeRecipe = (layout: GemmLayout, options: RecipeOptions): Recipe | null => {
     const { dtype, batchCount } = layout;
     const { alignments, smCount } = options;
+    if (layout.scaled?.vectors === true && raw.cublasLtGetVersion() < versionOfVectors) return null;
     const descriptor = makeDescriptor(layout, options);
-    const left = makeLayout(dtype, layout.left, batchCount);
-    const right = makeLayout(dtype, layout.right, batchCount);
+    const left = makeLayout(layout.scaled?.left ?? dtype, layout.left, batchCount);
+    const right = makeLayout(layout.scaled?.right ?? dtype, layout.right, batchCount);
     const result = makeLayout(dtype, layout.result, batchCount);
     const [ofLeft = 1, ofRight = 1, ofResult = 1] = alignments;
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32(ofLeft));
@@ -158,21 +175,25 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
     const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
     const recipe: Recipe = { descriptor, left, right, result, algorithm: address };
     const take = (algorithm: number): void => at(algorithms, algorithm).forEach((byte, i) => view.setUint8(i, byte));
-    const chosen = choose({
-      layout,
-      alignments,
-      smCount,
-      algorithms,
-      queueOf: (place) => {
-        // A bias has no more elements than the left operand, and any values do.
-        const withBias = { ...options, bias: place.left };
-        const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
-        return (algorithm) => {
-          take(algorithm);
-          return queue(layout, trial, { ...place, addend: place.result });
-        };
-      },
-    });
+    // A trial has no scales.
+    const chosen =
+      layout.scaled !== undefined
+        ? 0
+        : choose({
+            layout,
+            alignments,
+            smCount,
+            algorithms,
+            queueOf: (place) => {
+              // A bias has no more elements than the left operand, and any values do.
+              const withBias = { ...options, bias: place.left };
+              const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
+              return (algorithm) => {
+                take(algorithm);
+                return queue(layout, trial, { ...place, addend: place.result });
+              };
+            },
+          });
     take(chosen);
     return recipe;
   };

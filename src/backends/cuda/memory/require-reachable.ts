@@ -89,7 +89,7 @@ function addressesOf(op: DeviceOp): readonly Address[] {
     case "launch":
       return op.parameters.filter((parameter) => typeof parameter !== "number");
     case "gemm":
-      return [op.a, op.b, op.c, op.bias, op.addend ?? null].filter((address) => address !== null);
+      return [op.a, op.b, op.c, op.bias, op.addend ?? null, ...(op.scales ?? [])].filter((address) => address !== null);
     case "attention":
       return [...op.operands, op.scratch];
     case "transfer":

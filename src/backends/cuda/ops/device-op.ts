@@ -56,6 +56,8 @@ export interface GemmOp extends OpBase {
   readonly bias: Address | null;
   /** In the layout of c; absent for c itself. */
   readonly addend?: Address;
+  /** Of a and b. */
+  readonly scales?: readonly Address[];
   readonly c: Address;
 }
 /** One graph of cuDNN. Its workspace is the stream's. */
@@ -101,8 +103,8 @@ export interface DeviceGemm {
   /** Multiprocessors that it leaves free. */
   readonly margin: number;
   /**
-   * The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias and the addend if there are
-   * any, and c.
+   * The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias, the addend and the
+   * scales if there are any, and c.
    */
   readonly fallback: Omit<KernelLaunch, "parameters">;
 }

@@ -47,9 +47,9 @@ function stepOp(
       parameter.kind === "origin" ? at(origins, parameter.position) : operand(parameter);
     return launchOf(planning, base, step.source, step.source.parameters.map(valueOf));
   }
-  const { contraction, a, b, bias, addend, c } = step;
+  const { contraction, a, b, bias, addend, scales = [], c } = step;
   const addressOf = ({ memory, offset }: KernelAddress): AddressPlace => plus(operand(memory), offset);
-  const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
+  const operands = [a, b, bias, addend, ...scales, c].filter((operand) => operand !== null);
   const source = () =>
     gemmKernel(
       contraction,
@@ -72,6 +72,7 @@ function stepOp(
     b: addressOf(b),
     bias: bias && addressOf(bias),
     ...(addend === null ? {} : { addend: addressOf(addend) }),
+    ...(scales.length === 0 ? {} : { scales: scales.map(addressOf) }),
     c: addressOf(c),
   };
 }

@@ -1,4 +1,5 @@
 /** matmul and linear. Unlike nvFuser's, Braid's may read an operand permuted in place and may add to the output. */
+import { isScaled } from "../../../ir/ops/kinds/contractions.ts";
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
 import type { GroupedMatmulOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import {
@@ -34,12 +35,26 @@ function matmul(context: OpContext, output: Tensor): Op {
 /** The blanks before commas and before the bias, and the indent in the middle of a line, are nvFuser's. */
 export const linearSyntax: OpSyntax<LinearOp> = {
   print: (op, context, indent) => {
+    if (isScaled(op)) return `scaled_linear( ${op.inputs.map((_, i) => printOperand(op, i, context)).join(", ")} )`;
     const inner = `${indent}  `;
     const [x, weight] = [printOperand(op, 0, context), printOperand(op, 1, context)];
     const bias = op.inputs.length > 2 ? `,\n          ${printOperand(op, 2, context)}${inner}` : "";
     return `linear(${x},\n${indent}            ${weight}${inner}${bias}${accumulationText(op)})`;
   },
-  readers: { linear },
+  readers: {
+    linear,
+    scaled_linear: (context, output) => {
+      expect(context.scanner, "(");
+      const operands = [readOperand(context)];
+      for (let i = 0; i < 3; i++) {
+        expect(context.scanner, ",");
+        operands.push(readOperand(context));
+      }
+      skipSpace(context.scanner);
+      expect(context.scanner, ")");
+      return { kind: "Linear", to: output.dtype, ...contraction(operands, null), output: output.id };
+    },
+  },
 };
 
 function linear(context: OpContext, output: Tensor): Op {

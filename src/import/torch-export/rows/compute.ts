@@ -8,7 +8,7 @@ import { inDType, keepAxes } from "../../../ir/api/ops/compositions/compose.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
-import { linear, matmul } from "../../../ir/api/ops/contractions.ts";
+import { linear, matmul, scaledMatmul } from "../../../ir/api/ops/contractions.ts";
 import { add, mul } from "../../../ir/api/ops/elementwise.ts";
 import { sqrt } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum } from "../../../ir/api/ops/ordered.ts";
@@ -51,6 +51,19 @@ function asMatrix(o: NodeOperands, y: TensorView, merged: boolean): TensorView {
 const mm: AtenRow = (o) => {
   const { y, merged } = rowsTimes(o, o.tensor("self"), o.tensor("mat2"));
   return asMatrix(o, y, merged);
+};
+
+/** A scale of one element may have axes there. */
+const scaledMm: AtenRow = (o) => {
+  const [x, w, bias] = [o.tensor("self"), o.tensor("mat2"), o.tensorOr("bias")];
+  if (o.tensorOr("scale_result") !== null) return o.refuse("a scale of the result", "scales of the operands");
+  const scaleOf = (name: string): TensorView => {
+    const scale = o.tensor(name);
+    return scale.rank > 0 && scale.extents.every((extent) => constantValue(extent) === 1) ? reshape(scale, []) : scale;
+  };
+  const dtype = o.dtype("out_dtype") ?? x.dtype;
+  const options = bias === null ? { dtype } : { dtype, bias };
+  return scaledMatmul(x, w, scaleOf("scale_a"), scaleOf("scale_b"), options);
 };
 
 const addmm: AtenRow = (o) => {
@@ -264,6 +277,7 @@ export const computeRows: AtenRows = atenRows({
   "linear.default": linearRow,
   "matmul.default": (o) => matmul(o.tensor("self"), o.tensor("other")),
   "mm.default": mm,
+  "_scaled_mm.default": scaledMm,
   "mv.default": (o) => matmul(o.tensor("self"), o.tensor("vec")),
   "bmm.default": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
   "addmm.default": addmm,

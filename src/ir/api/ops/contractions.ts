@@ -1,6 +1,10 @@
 /** Products that contract an axis. */
+import type { DType } from "../../../numerics/dtype.ts";
+import { requireDType } from "../fusion.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf } from "./apply.ts";
+import { add, cast } from "./elementwise.ts";
+import { broadcast, permute, squeeze } from "./views.ts";
 
 /**
  * torch.matmul: [.., M, K] x [.., K, N] -> [.., M, N]. Either operand may be [K]; its axis M or N is then absent.
@@ -34,4 +38,43 @@ export function groupedMatmul(x: TensorView, w: TensorView, ends: TensorView): T
 export function linear(x: TensorView, weight: TensorView, bias?: TensorView): TensorView {
   const operands = bias === undefined ? [x, weight] : [x, weight, bias];
   return apply({ kind: "Linear" }, operands, callOf("linear", operands));
+}
+
+interface ScaledOptions {
+  readonly bias?: TensorView;
+  /** Of the result: bfloat16, half or float. */
+  readonly dtype?: DType;
+}
+
+/**
+ * torch._scaled_mm: x [.., M, K] and w [K, N] of floats of 8 bits, and a float scale of each -> [.., M, N]. A scale has
+ * no axes, or one element per row of x, [.., M, 1], and per column of w, [1, N], which `quantize` gives. Sums are in
+ * float, and are multiplied by both scales and rounded to `dtype`. A bias [N] is added after that. K is a multiple of 16.
+ * Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
+ */
+export function scaledMatmul(
+  x: TensorView,
+  w: TensorView,
+  scaleX: TensorView,
+  scaleW: TensorView,
+  options: ScaledOptions = {},
+): TensorView {
+  return scaledLinear(x, permute(w, [1, 0]), scaleX, scaleW.rank === 2 ? permute(scaleW, [1, 0]) : scaleW, options);
+}
+
+/** `scaledMatmul` with a weight [N, K], as `linear` has it, and its scales [N, 1]. */
+export function scaledLinear(
+  x: TensorView,
+  weight: TensorView,
+  scaleX: TensorView,
+  scaleW: TensorView,
+  { bias, dtype = "bfloat16" }: ScaledOptions = {},
+): TensorView {
+  const place = callOf("scaledLinear", [x, weight, scaleX, scaleW]);
+  requireDType(dtype, place);
+  const scales = [scaleX, scaleW].map((scale) => (scale.rank === 0 ? scale : squeeze(scale, [scale.rank - 1])));
+  const y = apply({ kind: "Linear", to: dtype }, [x, weight, ...scales], place);
+  if (bias === undefined) return y;
+  const flags = Array.from({ length: y.rank }, (_, axis) => axis < y.rank - 1);
+  return add(y, broadcast(cast(bias, dtype), flags));
 }

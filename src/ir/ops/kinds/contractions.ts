@@ -2,10 +2,12 @@
  * The rows of matmul and linear, and their common base. The contracted axis K is the trailing reduction axis of the
  * output's logical domain.
  */
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
-import { extentsDiffer } from "../../scalar/fold.ts";
+import { constantValue, extentsDiffer } from "../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../call.ts";
+import { computedFloats, type DType, isComputed } from "../../../numerics/dtype.ts";
 import { numberDType } from "../dtype-rules.ts";
 import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
 import { joinAxes, rejectJoin } from "./elementwise.ts";
@@ -155,24 +157,112 @@ function matmulPairs(a: Axes, b: Axes, output: Axes): readonly AxisPair[] {
 
 // torch.nn.functional.linear: x [.., K], weight [N, K] or [K], bias [N] or [] -> [.., N, rK]. With a weight [K] the
 // output has no N.
+//
+// With `to`, x and weight only store numbers, and two scales follow them in place of the bias: of x one or one per row,
+// [] or [..], and of weight one or one per output feature, [] or [N]. Products are summed in float, multiplied by both
+// scales, and rounded to `to`.
 
 export interface LinearOp extends ContractionBase {
   readonly kind: "Linear";
+  readonly to?: DType;
+}
+
+/** Whether the op multiplies its sums by scales. */
+export function isScaled(op: { readonly kind: string; readonly to?: DType }): boolean {
+  return op.kind === "Linear" && op.to !== undefined;
 }
 
 export const linearRow: OpRow<LinearOp> = {
   ...contraction,
-  operands: [2, 3],
-  shape: (_, operands, place) => ({
-    axes: linearAxes(at(operands, 0), at(operands, 1), operands[2] ?? null, place),
-  }),
+  operands: [2, 4],
+  dtype: ({ to }, operands, place) =>
+    to === undefined ? numberDType(to, operands, place) : scaledDType(to, operands, place),
+  shape: ({ to }, operands, place) => {
+    const [x, weight] = [at(operands, 0), at(operands, 1)];
+    const axes = linearAxes(x, weight, to === undefined ? (operands[2] ?? null) : null, place);
+    if (to !== undefined) requireScales(operands, axes, place);
+    return { axes };
+  },
   respec: (op) => op,
-  pairs: (_, operands, output) => linearPairs(at(operands, 0), at(operands, 1), operands[2] ?? [], output),
+  pairs: ({ to }, operands, output) => {
+    const [x, weight, third = [], scale = []] = operands;
+    if (to === undefined) return linearPairs(at(operands, 0), at(operands, 1), third, output);
+    const kept = withoutReductions(output);
+    return [...linearPairs(x ?? [], weight ?? [], [], output), ...zip(2, third, kept), ...zipRight(3, scale, kept)];
+  },
+  misfit: ({ to }, { operands }) => {
+    const k = operands()[0]?.at(-1) ?? 0;
+    return to === undefined || k % scaledStep === 0 ? null : { code: "size-mismatch", ...oddDepth(k) };
+  },
   partial: (_, operands, output) =>
     partialAxes(output, Math.max(at(operands, 0).length - 1, 0) + at(operands, 1).length - 1),
   whole: (_, operands) =>
     [at(operands, 0), at(operands, 1)].map((axes, operand) => ({ operand, axis: at(axes, axes.length - 1) })),
 };
+
+/** Tensor cores and cuBLASLt take 16 elements of 8 bits at once. */
+const scaledStep = 16;
+
+function oddDepth(k: number): Pick<Diagnostic, "message" | "found" | "expected" | "help"> {
+  return {
+    message: "a scaled matmul contracts an axis that is no multiple of 16",
+    found: String(k),
+    expected: "a multiple of 16 on every device",
+    help: "pad both operands with zeros along K",
+  };
+}
+
+/** Throws `dtype-mismatch`, `bad-argument`. */
+function scaledDType(to: DType, operands: readonly Tensor[], place: Call): DType {
+  if (operands.length !== 4) {
+    reject(place, {
+      code: "bad-argument",
+      message: "a scaled matmul has two scales",
+      found: `${operands.length} operands`,
+      expected: "both operands and the scale of each",
+      help: "give both scales; full(fusion, [], 1) is a scale of one",
+    });
+  }
+  operands.forEach(({ dtype, id }, i) => {
+    if (i < 2 ? !isComputed(dtype) : dtype === "float") return;
+    reject(place, {
+      code: "dtype-mismatch",
+      message:
+        i < 2 ? "an operand of a scaled matmul is no float of 8 bits" : "a scale of a scaled matmul is not float",
+      found: `T${id} ${dtype}`,
+      expected: i < 2 ? "float8_e4m3fn or float8_e5m2" : "float",
+      help: i < 2 ? "convert it with quantize(), or use matmul()" : 'convert it with cast(scale, "float")',
+    });
+  });
+  if (to !== "double" && computedFloats.some((dtype) => dtype === to)) return to;
+  return reject(place, {
+    code: "dtype-mismatch",
+    message: "a scaled matmul has no such output",
+    found: to,
+    expected: "bfloat16, half or float",
+    help: "give one of them as dtype, and convert its result with cast()",
+  });
+}
+
+/** Throws `shape-mismatch`. */
+function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], place: Call): void {
+  const [x, weight, ofX, ofWeight] = [0, 1, 2, 3].map((i) => withoutReductions(at(operands, i).domain.logical));
+  const fits = (scale: Axes, own: Axes): boolean =>
+    scale.length === 0 ||
+    (scale.length === own.length && scale.every(({ extent }, i) => !extentsDiffer(extent, at(own, i).extent)));
+  if (!fits(ofX ?? [], x?.slice(0, -1) ?? []) || !fits(ofWeight ?? [], weight?.slice(0, -1) ?? [])) {
+    reject(place, {
+      code: "shape-mismatch",
+      message: "the scales of a scaled matmul do not fit",
+      found: operands.map(shapeText).join(", "),
+      expected: "one scale, or one per row of x and one per output feature",
+      help: "quantize(x, { granularity }) gives scales that fit",
+    });
+  }
+  const extent = axes.at(-1)?.extent;
+  const k = extent === undefined ? null : constantValue(extent);
+  if (k !== null && k % scaledStep !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k) });
+}
 
 function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | null, place: Call): readonly AxisShape[] {
   const rows = operandAxes(x, place);

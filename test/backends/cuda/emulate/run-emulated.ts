@@ -95,7 +95,9 @@ function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, align
       );
       return { source: step.source, parameters };
     }
-    const places = [step.a, step.b, step.bias, step.addend, step.c].filter((place) => place !== null);
+    const places = [step.a, step.b, step.bias, step.addend, ...(step.scales ?? []), step.c].filter(
+      (place) => place !== null,
+    );
     return {
       source: gemmKernel(
         step.contraction,

@@ -2,11 +2,11 @@
  * A Kernel as the sequence of launches on the GPU: generated kernels and GEMMs, planned by the planner of the CPU's
  * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
-import { type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
+import { isGemmKernel, type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
 import { sameNumbers, type View } from "../../../../commands/view.ts";
 import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
 import type { ReductionOpType } from "../../../../ir/ops/op.ts";
-import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
+import { type Contraction, scaledContraction } from "../../../../kernels/gemm/contraction.ts";
 import { kernelPhases } from "../../../../kernels/kernel-plan.ts";
 import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
 import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
@@ -15,7 +15,7 @@ import type { NestMemory, Nest } from "../../../../kernels/nests/nest.ts";
 import { memoriesOf, movedNest, movedPhase, placeScratch } from "../../../../kernels/nests/stored-values.ts";
 import type { PhaseAddress } from "../../../../kernels/phase.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
-import { at } from "../../../../support/invariant.ts";
+import { at, invariant } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
 import type { KernelSource } from "../kernel-source.ts";
@@ -37,6 +37,8 @@ export type KernelStep =
       readonly bias: PhaseAddress | null;
       /** What the GEMM adds to, with the strides of c; null for c itself, or for nothing. */
       readonly addend: PhaseAddress | null;
+      /** Of a and b, if the contraction is scaled. */
+      readonly scales?: readonly [PhaseAddress, PhaseAddress];
       readonly c: PhaseAddress;
     };
 
@@ -60,6 +62,8 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
       return { steps: [{ ...step, contraction, addend }], scratchBytes };
     }
   }
+  const scaled = scaledStep(kernel);
+  if (scaled !== null) return { steps: [scaled], scratchBytes: 0 };
   const { phases, sizes } = kernelPhases(kernel);
   const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
   const partsFrom = Math.ceil(valueBytes / scratchAlignment) * scratchAlignment;
@@ -85,6 +89,19 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
     }
   });
   return { steps, scratchBytes: parts === 0 ? valueBytes : partsFrom + parts };
+}
+
+/** A scaled linear whose rows are one matrix; its plan would convert the operands to float. */
+function scaledStep(kernel: Kernel): KernelStep | null {
+  if (kernel.kind !== "unit" || !isGemmKernel(kernel) || kernel.steps[0]?.kind !== "Linear") return null;
+  const [x, weight, ofX, ofWeight] = kernel.inputs;
+  invariant(x && weight && ofX && ofWeight, "a scaled linear has two scales");
+  const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0));
+  if (contraction === null || contraction.m * contraction.n * contraction.k === 0) return null;
+  const input = (position: number): PhaseAddress => ({ memory: { kind: "input", position }, offset: 0 });
+  const c: PhaseAddress = { memory: { kind: "output", position: 0 }, offset: 0 };
+  const scales = [input(2), input(3)] as const;
+  return { kind: "gemm", contraction, a: input(0), b: input(1), bias: null, addend: null, scales, c };
 }
 
 /** Copies a box of elements to another of the same shape, from input 0 to output 0, bit for bit. */
