@@ -194,7 +194,7 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     exact: (x) => x / (1 + Math.exp(-x)),
     edges: [0, -0, Infinity, NaN],
     known: [[40, 40]],
-    cuda: "((x < 0.0f ? ((x * (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x))))))) * ((fabsf(x)) > 80.0f ? (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x)))))) : 1.0f)) : x) / (1.0f + (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x))))))))",
+    cuda: "((x < 0.0f ? ((x * (expf((-(0.5f * (fabsf(x))))))) * (expf((-(0.5f * (fabsf(x))))))) : x) / (1.0f + ((expf((-(0.5f * (fabsf(x)))))) * (expf((-(0.5f * (fabsf(x)))))))))",
     lanes: true,
   },
   softplus: {

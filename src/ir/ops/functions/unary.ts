@@ -199,16 +199,14 @@ function sigmoid(x: Expression): Expression {
 }
 
 /**
- * x / (1 + e), or x e / (1 + e) below 0, with e as in sigmoid. Where e is subnormal and the result not, x is multiplied
- * twice with the root of e.
+ * x / (1 + e), or x e / (1 + e) below 0, with e as in sigmoid, here as the square of h = exp(-|x| / 2): h stays normal
+ * where e is subnormal and the result is not. A choice of forms instead made kernels 1.3 to 1.5 times as long on GPUs.
  */
 function silu(x: Expression): Expression {
-  const [zero, one, far] = [constant(x.type, 0), constant(x.type, 1), constant(x.type, 80)];
-  const size = apply("abs", x);
-  const root = choose([size, "gt", far], apply("mul", constant(x.type, 0.5), size), size);
-  const e = call(floatFunctions.expBelow, apply("neg", root));
-  const product = apply("mul", apply("mul", x, e), choose([size, "gt", far], e, one));
-  return apply("div", choose([x, "lt", zero], product, x), apply("add", one, e));
+  const [zero, one, half] = [constant(x.type, 0), constant(x.type, 1), constant(x.type, 0.5)];
+  const h = call(floatFunctions.expBelow, apply("neg", apply("mul", half, apply("abs", x))));
+  const product = apply("mul", apply("mul", x, h), h);
+  return apply("div", choose([x, "lt", zero], product, x), apply("add", one, apply("mul", h, h)));
 }
 
 /** log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor loses small results. */

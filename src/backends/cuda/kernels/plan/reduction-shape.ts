@@ -11,9 +11,9 @@ export const blockThreads = 256;
 const mostColumnLanes = 8;
 /** A thread adds this many elements of a column before a second thread shares the column. */
 const columnShare = 8;
-/** Reduced elements of one part, enough to outweigh the cost of writing and adding the parts. */
+/** Reduced elements of one part: few enough that blocks of all parts fill a GPU, enough to outweigh adding the parts. */
 const rowPart = 1 << 14;
-const columnPart = 1 << 9;
+const columnPart = 1 << 7;
 
 /** The number of parts of a long reduction. It depends only on the reduced extents and the layout. */
 export function partCount(nest: Nest): number {
