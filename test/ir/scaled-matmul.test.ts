@@ -161,7 +161,7 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
   ],
   "operands of 16 bits": [
     (f) => scaledMatmul(f.input([4, 16], "bfloat16"), f.input([16, 8], "float8_e4m3fn"), ones(f), ones(f)),
-    /no float of 8 bits/u,
+    /an operand of a scaled matmul has another dtype/u,
   ],
   "scales of bfloat16": [
     (f) =>
@@ -171,7 +171,7 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
         ones(f),
         cast(ones(f), "bfloat16"),
       ),
-    /scale of a scaled matmul is not float/u,
+    /a scale of a scaled matmul has another dtype/u,
   ],
   "scales of other rows": [
     (f) =>
@@ -188,7 +188,7 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
       scaledMatmul(f.input([4, 16], "float8_e4m3fn"), f.input([16, 8], "float8_e4m3fn"), ones(f), ones(f), {
         dtype: "float8_e4m3fn",
       }),
-    /no such output/u,
+    /the result of a scaled matmul has another dtype/u,
   ],
 };
 

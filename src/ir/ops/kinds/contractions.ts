@@ -205,43 +205,30 @@ const scaledStep = 16;
 
 function oddDepth(k: number): Pick<Diagnostic, "message" | "found" | "expected" | "help"> {
   return {
-    message: "a scaled matmul contracts an axis that is no multiple of 16",
+    message: "K of a scaled matmul is no multiple of 16",
     found: String(k),
     expected: "a multiple of 16 on every device",
-    help: "pad both operands with zeros along K",
+    help: "pad both operands with zeros",
   };
 }
 
-/** Throws `dtype-mismatch`, `bad-argument`. */
+/** Throws `dtype-mismatch`. */
 function scaledDType(to: DType, operands: readonly Tensor[], place: Call): DType {
-  if (operands.length !== 4) {
-    reject(place, {
-      code: "bad-argument",
-      message: "a scaled matmul has two scales",
-      found: `${operands.length} operands`,
-      expected: "both operands and the scale of each",
-      help: "give both scales; full(fusion, [], 1) is a scale of one",
-    });
-  }
-  operands.forEach(({ dtype, id }, i) => {
-    if (i < 2 ? !isComputed(dtype) : dtype === "float") return;
+  const refuse = (what: string, found: string, expected: string): never =>
     reject(place, {
       code: "dtype-mismatch",
-      message:
-        i < 2 ? "an operand of a scaled matmul is no float of 8 bits" : "a scale of a scaled matmul is not float",
-      found: `T${id} ${dtype}`,
-      expected: i < 2 ? "float8_e4m3fn or float8_e5m2" : "float",
-      help: i < 2 ? "convert it with quantize(), or use matmul()" : 'convert it with cast(scale, "float")',
+      message: `${what} of a scaled matmul has another dtype`,
+      found,
+      expected,
+      help: "convert it with cast()",
     });
+  operands.forEach(({ dtype, id }, i) => {
+    const fits = i < 2 ? !isComputed(dtype) : dtype === "float";
+    const [what, expected] = i < 2 ? ["an operand", "float8_e4m3fn or float8_e5m2"] : ["a scale", "float"];
+    if (!fits) refuse(what, `T${id} ${dtype}`, expected);
   });
-  if (to !== "double" && computedFloats.some((dtype) => dtype === to)) return to;
-  return reject(place, {
-    code: "dtype-mismatch",
-    message: "a scaled matmul has no such output",
-    found: to,
-    expected: "bfloat16, half or float",
-    help: "give one of them as dtype, and convert its result with cast()",
-  });
+  const fits = to !== "double" && computedFloats.some((dtype) => dtype === to);
+  return fits ? to : refuse("the result", to, "bfloat16, half or float");
 }
 
 /** Throws `shape-mismatch`. */
@@ -255,8 +242,8 @@ function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], 
       code: "shape-mismatch",
       message: "the scales of a scaled matmul do not fit",
       found: operands.map(shapeText).join(", "),
-      expected: "one scale, or one per row of x and one per output feature",
-      help: "quantize(x, { granularity }) gives scales that fit",
+      expected: "one scale, or one per row",
+      help: "quantize() gives scales that fit",
     });
   }
   const extent = axes.at(-1)?.extent;
