@@ -30,16 +30,21 @@ function valueOf(tensor: TensorView): FusionValue {
   return { kind: "tensor", tensor };
 }
 
+/** A row that makes one tensor. */
+function row(parameters: readonly string[], make: (call: FusionCall) => TensorView): FusionOpRow {
+  return { parameters, make: (call) => valueOf(make(call)) };
+}
+
 function unary(make: (tensor: TensorView) => TensorView): FusionOpRow {
-  return { parameters: ["x"], make: (call) => valueOf(make(tensorIn(call, "x"))) };
+  return row(["x"], (call) => make(tensorIn(call, "x")));
 }
 
 function binary(make: (a: TensorView | number, b: TensorView | number) => TensorView): FusionOpRow {
-  return { parameters: ["a", "b"], make: (call) => valueOf(make(operandIn(call, "a"), operandIn(call, "b"))) };
+  return row(["a", "b"], (call) => make(operandIn(call, "a"), operandIn(call, "b")));
 }
 
 function logical(make: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
-  return { parameters: ["a", "b"], make: (call) => valueOf(make(tensorIn(call, "a"), tensorIn(call, "b"))) };
+  return row(["a", "b"], (call) => make(tensorIn(call, "a"), tensorIn(call, "b")));
 }
 
 function reduction(make: (tensor: TensorView, axes: readonly number[]) => TensorView): FusionOpRow {
@@ -182,30 +187,23 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   logical_and: logical(ops.logicalAnd),
   logical_or: logical(ops.logicalOr),
   logical_xor: logical(ops.logicalXor),
-  where: {
-    parameters: ["condition", "a", "b"],
-    make: (call) => valueOf(ops.where(tensorIn(call, "condition"), operandIn(call, "a"), operandIn(call, "b"))),
-  },
-  cast: {
-    parameters: ["arg", "dtype"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      return valueOf(ops.cast(tensor, fusionDType(call, "dtype") ?? tensor.dtype));
-    },
-  },
+  where: row(["condition", "a", "b"], (call) =>
+    ops.where(tensorIn(call, "condition"), operandIn(call, "a"), operandIn(call, "b")),
+  ),
+  cast: row(["arg", "dtype"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    return ops.cast(tensor, fusionDType(call, "dtype") ?? tensor.dtype);
+  }),
 
   sum: reduction(ops.sum),
   prod: reduction(ops.prod),
   max: reduction(ops.amax),
   min: reduction(ops.amin),
-  var: {
-    parameters: ["arg", "dims", "correction", "keepdim"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
-      return valueOf(kept(call, tensor, variance));
-    },
-  },
+  var: row(["arg", "dims", "correction", "keepdim"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
+    return kept(call, tensor, variance);
+  }),
   var_mean: {
     parameters: ["arg", "dims", "correction", "keepdim"],
     make: (call) => {
@@ -215,104 +213,68 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     },
   },
 
-  broadcast: {
-    parameters: ["arg", "is_broadcast_dim"],
-    make: (call) => {
-      const flags = argument(call, "is_broadcast_dim");
-      const items = flags.kind === "list" ? flags.items : [];
-      return valueOf(
-        ops.broadcast(
-          tensorIn(call, "arg"),
-          items.map((each) => each.kind === "bool" && each.value),
-        ),
-      );
-    },
-  },
-  broadcast_in_dim: {
-    parameters: ["arg", "shape", "broadcast_dims"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      const [shape, axes] = [extentsIn(call, "shape"), fusionNumbers(call, "broadcast_dims")];
-      requireRank(call, axes.length, tensor.rank);
-      const wide = ops.broadcast(
-        tensor,
-        shape.map((_, axis) => !axes.includes(axis)),
-      );
-      return valueOf(expanded(wide, shape));
-    },
-  },
-  expand: {
-    parameters: ["arg", "shape"],
-    make: (call) => {
-      const [tensor, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];
-      requireRank(call, shape.length, tensor.rank);
-      return valueOf(expanded(tensor, shape));
-    },
-  },
-  squeeze: {
-    parameters: ["arg", "dims", "squeeze_expanded"],
-    make: (call) => valueOf(ops.squeeze(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
-  },
-  reshape: {
-    parameters: ["arg", "new_shape"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      return valueOf(ops.reshape(tensor, shapeOf(call, tensor, "new_shape")));
-    },
-  },
-  permute: {
-    parameters: ["arg", "dims"],
-    make: (call) => valueOf(ops.permute(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
-  },
-  slice: {
-    parameters: ["arg", "start_indices", "end_indices", "strides", "manual_normalization"],
-    make: (call) =>
-      valueOf(
-        ops.slice(
-          tensorIn(call, "arg"),
-          extentsIn(call, "start_indices"),
-          extentsIn(call, "end_indices"),
-          isGiven(call, "strides") ? fusionNumbers(call, "strides") : undefined,
-        ),
-      ),
-  },
-  cat: {
-    parameters: ["tensors", "dim", "manual_padding"],
-    make: (call) => valueOf(ops.cat(tensorsIn(call, "tensors"), fusionNumber(call, "dim", 0))),
-  },
-  pad: {
-    parameters: ["arg", "pad_widths", "value"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      const widths = fusionNumbers(call, "pad_widths");
-      // As torch.nn.functional.pad: the last axis comes first.
-      const pairs = tensor.extents.map((_, axis) => {
-        const place = 2 * (tensor.rank - 1 - axis);
-        return [widths[place] ?? 0, widths[place + 1] ?? 0] as const;
-      });
-      return valueOf(ops.pad(tensor, pairs, fusionNumber(call, "value", 0)));
-    },
-  },
-  stride_order: {
-    parameters: ["arg", "stride_order"],
-    make: (call) => valueOf(inStrideOrder(call, ops.set(tensorIn(call, "arg")))),
-  },
+  broadcast: row(["arg", "is_broadcast_dim"], (call) => {
+    const flags = argument(call, "is_broadcast_dim");
+    const items = flags.kind === "list" ? flags.items : [];
+    return ops.broadcast(
+      tensorIn(call, "arg"),
+      items.map((each) => each.kind === "bool" && each.value),
+    );
+  }),
+  broadcast_in_dim: row(["arg", "shape", "broadcast_dims"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const [shape, axes] = [extentsIn(call, "shape"), fusionNumbers(call, "broadcast_dims")];
+    requireRank(call, axes.length, tensor.rank);
+    const wide = ops.broadcast(
+      tensor,
+      shape.map((_, axis) => !axes.includes(axis)),
+    );
+    return expanded(wide, shape);
+  }),
+  expand: row(["arg", "shape"], (call) => {
+    const [tensor, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];
+    requireRank(call, shape.length, tensor.rank);
+    return expanded(tensor, shape);
+  }),
+  squeeze: row(["arg", "dims", "squeeze_expanded"], (call) =>
+    ops.squeeze(tensorIn(call, "arg"), fusionNumbers(call, "dims")),
+  ),
+  reshape: row(["arg", "new_shape"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    return ops.reshape(tensor, shapeOf(call, tensor, "new_shape"));
+  }),
+  permute: row(["arg", "dims"], (call) => ops.permute(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
+  slice: row(["arg", "start_indices", "end_indices", "strides", "manual_normalization"], (call) =>
+    ops.slice(
+      tensorIn(call, "arg"),
+      extentsIn(call, "start_indices"),
+      extentsIn(call, "end_indices"),
+      isGiven(call, "strides") ? fusionNumbers(call, "strides") : undefined,
+    ),
+  ),
+  cat: row(["tensors", "dim", "manual_padding"], (call) =>
+    ops.cat(tensorsIn(call, "tensors"), fusionNumber(call, "dim", 0)),
+  ),
+  pad: row(["arg", "pad_widths", "value"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const widths = fusionNumbers(call, "pad_widths");
+    // As torch.nn.functional.pad: the last axis comes first.
+    const pairs = tensor.extents.map((_, axis) => {
+      const place = 2 * (tensor.rank - 1 - axis);
+      return [widths[place] ?? 0, widths[place + 1] ?? 0] as const;
+    });
+    return ops.pad(tensor, pairs, fusionNumber(call, "value", 0));
+  }),
+  stride_order: row(["arg", "stride_order"], (call) => inStrideOrder(call, ops.set(tensorIn(call, "arg")))),
 
-  matmul: {
-    parameters: ["a", "b"],
-    make: (call) => valueOf(ops.matmul(tensorIn(call, "a"), tensorIn(call, "b"))),
-  },
-  linear: {
-    parameters: ["arg", "weight", "bias"],
-    make: (call) =>
-      valueOf(
-        ops.linear(
-          tensorIn(call, "arg"),
-          tensorIn(call, "weight"),
-          isGiven(call, "bias") ? tensorIn(call, "bias") : undefined,
-        ),
-      ),
-  },
+  matmul: row(["a", "b"], (call) => ops.matmul(tensorIn(call, "a"), tensorIn(call, "b"))),
+  linear: row(["arg", "weight", "bias"], (call) =>
+    ops.linear(
+      tensorIn(call, "arg"),
+      tensorIn(call, "weight"),
+      isGiven(call, "bias") ? tensorIn(call, "bias") : undefined,
+    ),
+  ),
   sdpfa_fwd: {
     parameters: ["query", "key", "value", "bias", "mask", "dropout_p", "is_causal", "scale"],
     make: (call) => {
@@ -328,49 +290,35 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     },
   },
 
-  full: {
-    parameters: ["shape", "fill_value", "dtype"],
-    make: (call) =>
-      valueOf(
-        ops.full(
-          call.definition.fusion,
-          extentsIn(call, "shape"),
-          fusionNumber(call, "fill_value"),
-          fusionDType(call, "dtype") ?? "float",
-        ),
-      ),
-  },
-  iota: {
-    parameters: ["length", "start", "step", "dtype"],
-    make: (call) => {
-      const dtype = fusionDType(call, "dtype") ?? "int64";
-      const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
-      return valueOf(ops.iota(call.definition.fusion, fusionNumber(call, "length"), { start, step, dtype }));
-    },
-  },
-  select: {
-    parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.select(tensorIn(call, "arg"), fusionNumber(call, "dim"), fusionNumber(call, "index"))),
-  },
-  index_select: {
-    parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.indexSelect(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
-  },
-  gather: {
-    parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
-  },
-  take_along_axis: {
-    parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
-  },
-  argsort: {
-    parameters: ["arg", "dim", "descending", "stable"],
-    make: (call) => {
-      const options = { descending: flagIn(call, "descending", false) };
-      return valueOf(ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options));
-    },
-  },
+  full: row(["shape", "fill_value", "dtype"], (call) =>
+    ops.full(
+      call.definition.fusion,
+      extentsIn(call, "shape"),
+      fusionNumber(call, "fill_value"),
+      fusionDType(call, "dtype") ?? "float",
+    ),
+  ),
+  iota: row(["length", "start", "step", "dtype"], (call) => {
+    const dtype = fusionDType(call, "dtype") ?? "int64";
+    const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
+    return ops.iota(call.definition.fusion, fusionNumber(call, "length"), { start, step, dtype });
+  }),
+  select: row(["arg", "index", "dim"], (call) =>
+    ops.select(tensorIn(call, "arg"), fusionNumber(call, "dim"), fusionNumber(call, "index")),
+  ),
+  index_select: row(["arg", "index", "dim"], (call) =>
+    ops.indexSelect(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
+  ),
+  gather: row(["arg", "index", "dim"], (call) =>
+    ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
+  ),
+  take_along_axis: row(["arg", "index", "dim"], (call) =>
+    ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
+  ),
+  argsort: row(["arg", "dim", "descending", "stable"], (call) => {
+    const options = { descending: flagIn(call, "descending", false) };
+    return ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options);
+  }),
   topk: {
     parameters: ["arg", "k", "dim", "largest", "sorted"],
     make: (call) => {
@@ -379,17 +327,14 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       return { kind: "list", items: [valueOf(values), valueOf(indices)] };
     },
   },
-  cumsum: {
-    parameters: ["arg", "dim"],
-    make: (call) => valueOf(ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
-  },
-  embedding_fwd: {
-    parameters: ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
-    make: (call) => {
+  cumsum: row(["arg", "dim"], (call) => ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
+  embedding_fwd: row(
+    ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
+    (call) => {
       refuseGiven(call, "max_norm", "leave max_norm out");
-      return valueOf(ops.embedding(tensorIn(call, "weight"), tensorIn(call, "input")));
+      return ops.embedding(tensorIn(call, "weight"), tensorIn(call, "input"));
     },
-  },
+  ),
   size: {
     parameters: ["arg", "dim"],
     make: (call) => {

@@ -115,16 +115,8 @@ export const binaryDefinitions: { readonly [Op in BinaryOpType]: BinaryDefinitio
   fmod: { float: (x, y) => x % y, integer: null, spread: anyChange },
   pow: { float: power, integer: null, spread: spreadOfPower, roundings: 16 },
   /** NaN if either is; -0 is below 0. */
-  maximum: {
-    float: (x, y) => extremum(x, y, x > y, 0),
-    integer: (x, y) => (x > y ? x : y),
-    spread: largerChange,
-  },
-  minimum: {
-    float: (x, y) => extremum(x, y, x < y, -0),
-    integer: (x, y) => (x < y ? x : y),
-    spread: largerChange,
-  },
+  maximum: { float: (x, y) => extremum(x, y, x > y, 0), integer: (x, y) => (x > y ? x : y), spread: largerChange },
+  minimum: { float: (x, y) => extremum(x, y, x < y, -0), integer: (x, y) => (x < y ? x : y), spread: largerChange },
   eq: comparison((x, y) => x === y, (x, y) => x === y), // prettier-ignore
   ne: comparison((x, y) => x !== y, (x, y) => x !== y), // prettier-ignore
   lt: comparison((x, y) => x < y, (x, y) => x < y), // prettier-ignore

@@ -29,6 +29,11 @@ function rising(float: (x: number) => number): UnaryDefinition {
   return { float, integer: null, error: { ...exact, spread } };
 }
 
+/** A function of floats with an error relative to the result. */
+function ofFloats(float: (x: number) => number, roundings: number, spread: UnaryError["spread"]): UnaryDefinition {
+  return { float, integer: null, error: relative(roundings, spread) };
+}
+
 /** Relative to the result. */
 function relative(roundings: number, spread: UnaryError["spread"]): UnaryError {
   return { roundings, magnitude: (_, output) => output, spread };
@@ -66,16 +71,9 @@ function roundToEven(x: number): number {
 
 export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition } = {
   neg: { float: (x) => -x, integer: (x) => -x, error: exact },
-  abs: {
-    float: (x) => (x < 0 || Object.is(x, -0) ? -x : x),
-    integer: (x) => (x < 0n ? -x : x),
-    error: exact,
-  },
+  abs: { float: (x) => (x < 0 || Object.is(x, -0) ? -x : x), integer: (x) => (x < 0n ? -x : x), error: exact },
   /** NaN stays NaN; -0 becomes 0. */
-  sign: {
-    ...rising((x) => (x === 0 ? 0 : Math.sign(x))),
-    integer: (x) => (x > 0n ? 1n : x < 0n ? -1n : 0n),
-  },
+  sign: { ...rising((x) => (x === 0 ? 0 : Math.sign(x))), integer: (x) => (x > 0n ? 1n : x < 0n ? -1n : 0n) },
   logicalNot: { float: (x) => 1 - x, integer: (x) => (x === 0n ? 1n : 0n), error: exact },
   floor: rising(Math.floor),
   ceil: rising(Math.ceil),
@@ -94,45 +92,33 @@ export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition }
     },
   },
   /** Infinite with the sign of x at 0, NaN below. */
-  rsqrt: {
-    float: (x) => 1 / Math.sqrt(x),
-    integer: null,
-    error: relative(4, (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity)),
-  },
-  exp: { float: Math.exp, integer: null, error: relative(4, (by, _, output) => output * Math.expm1(by)) },
-  exp2: {
-    float: (x) => 2 ** x,
-    integer: null,
-    error: relative(4, (by, _, output) => output * Math.expm1(by * Math.LN2)),
-  },
-  expm1: {
-    float: Math.expm1,
-    integer: null,
-    error: relative(2, (by, input) => Math.exp(input) * Math.expm1(by)),
-  },
+  rsqrt: ofFloats(
+    (x) => 1 / Math.sqrt(x),
+    4,
+    (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity),
+  ),
+  exp: ofFloats(Math.exp, 4, (by, _, output) => output * Math.expm1(by)),
+  exp2: ofFloats(
+    (x) => 2 ** x,
+    4,
+    (by, _, output) => output * Math.expm1(by * Math.LN2),
+  ),
+  expm1: ofFloats(Math.expm1, 2, (by, input) => Math.exp(input) * Math.expm1(by)),
   /** -Infinity at 0, NaN below. */
-  log: { float: Math.log, integer: null, error: relative(2, spreadOfLog) },
-  log2: { float: Math.log2, integer: null, error: relative(2, (by, x) => Math.LOG2E * spreadOfLog(by, x)) },
-  log1p: { float: Math.log1p, integer: null, error: relative(2, (by, input) => spreadOfLog(by, 1 + input)) },
-  sin: { float: Math.sin, integer: null, error: relative(4, (by) => by) },
-  cos: { float: Math.cos, integer: null, error: relative(4, (by) => by) },
-  tan: { float: Math.tan, integer: null, error: relative(8, moved(Math.tan)) },
-  asin: { float: Math.asin, integer: null, error: relative(4, moved(Math.asin)) },
-  acos: { float: Math.acos, integer: null, error: relative(4, moved(Math.acos)) },
-  atan: { float: Math.atan, integer: null, error: relative(4, (by) => by) },
-  sinh: { float: Math.sinh, integer: null, error: relative(6, moved(Math.sinh)) },
-  cosh: {
-    float: Math.cosh,
-    integer: null,
-    // The furthest from the lowest point is the steepest.
-    error: relative(4, (by, input) => Math.cosh(Math.abs(input) + by) - Math.cosh(input)),
-  },
+  log: ofFloats(Math.log, 2, spreadOfLog),
+  log2: ofFloats(Math.log2, 2, (by, x) => Math.LOG2E * spreadOfLog(by, x)),
+  log1p: ofFloats(Math.log1p, 2, (by, input) => spreadOfLog(by, 1 + input)),
+  sin: ofFloats(Math.sin, 4, (by) => by),
+  cos: ofFloats(Math.cos, 4, (by) => by),
+  tan: ofFloats(Math.tan, 8, moved(Math.tan)),
+  asin: ofFloats(Math.asin, 4, moved(Math.asin)),
+  acos: ofFloats(Math.acos, 4, moved(Math.acos)),
+  atan: ofFloats(Math.atan, 4, (by) => by),
+  sinh: ofFloats(Math.sinh, 6, moved(Math.sinh)),
+  // The furthest from the lowest point is the steepest.
+  cosh: ofFloats(Math.cosh, 4, (by, input) => Math.cosh(Math.abs(input) + by) - Math.cosh(input)),
   /** NaN stays NaN; -0 becomes 0. */
-  relu: {
-    float: (x) => (x > 0 || Number.isNaN(x) ? x : 0),
-    integer: (x) => (x > 0n ? x : 0n),
-    error: exact,
-  },
+  relu: { float: (x) => (x > 0 || Number.isNaN(x) ? x : 0), integer: (x) => (x > 0n ? x : 0n), error: exact },
   /** x Phi(x). */
   gelu: {
     float: (x) => x * normalDistribution(x),
@@ -146,18 +132,22 @@ export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition }
     integer: null,
     error: { roundings: 8, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
   },
-  sigmoid: { float: logistic, integer: null, error: relative(8, (by) => by / 4) },
-  silu: { float: (x) => x * logistic(x), integer: null, error: relative(10, (by) => 1.1 * by) },
-  softplus: {
-    float: (x) => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x))),
-    integer: null,
-    // 2 ulps of exp, 1 of log1p and half a unit of the sum; the slope is at most 1.
-    error: relative(7, (by) => by),
-  },
-  tanh: { float: Math.tanh, integer: null, error: relative(4, (by) => by) },
-  erf: { float: errorFunction, integer: null, error: relative(4, (by) => 1.13 * by) },
+  sigmoid: ofFloats(logistic, 8, (by) => by / 4),
+  silu: ofFloats(
+    (x) => x * logistic(x),
+    10,
+    (by) => 1.1 * by,
+  ),
+  // 2 ulps of exp, 1 of log1p and half a unit of the sum; the slope is at most 1.
+  softplus: ofFloats(
+    (x) => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x))),
+    7,
+    (by) => by,
+  ),
+  tanh: ofFloats(Math.tanh, 4, (by) => by),
+  erf: ofFloats(errorFunction, 4, (by) => 1.13 * by),
   /** 5 ulps of CUDA's normcdf and 2.5 of this one, in double. */
-  normalCdf: { float: normalDistribution, integer: null, error: relative(15, (by) => 0.4 * by) },
+  normalCdf: ofFloats(normalDistribution, 15, (by) => 0.4 * by),
 };
 
 // Functions that JavaScript lacks, from their series.

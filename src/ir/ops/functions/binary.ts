@@ -25,6 +25,7 @@ export interface BinaryFunction {
 
 const number = { operand: "number", result: "same" } as const;
 const integer = { operand: "integer", result: "same" } as const;
+const any = { operand: "any", result: "same" } as const;
 
 function comparison(name: Comparison, sign: string): BinaryFunction {
   return {
@@ -32,6 +33,16 @@ function comparison(name: Comparison, sign: string): BinaryFunction {
     result: "bool",
     expression: (x, y) => choose([x, name, y], constant("i32", 1), constant("i32", 0)),
     printed: { sign },
+  };
+}
+
+/** One of C's library, of floats, whose float32 form ends in f. */
+function ofLibrary(name: string, js = name): BinaryFunction {
+  return {
+    operand: "float",
+    result: "same",
+    expression: (x, y) => call({ js, c: name }, x, y),
+    printed: { name, alsoRead: [`${name}f`] },
   };
 }
 
@@ -51,37 +62,20 @@ const rows = {
     printed: { sign: "/" },
   },
   /** As in C: 0^0 = 1, 1^NaN = 1, NaN^0 = 1; NaN for a negative base and a fractional exponent. */
-  pow: {
-    operand: "float",
-    result: "same",
-    expression: (x, y) => call({ js: "pow", c: "pow" }, x, y),
-    printed: { name: "pow", alsoRead: ["powf"] },
-  },
+  pow: ofLibrary("pow"),
   /** The angle of (y, x), of which x is the second operand: from -pi to pi. */
-  atan2: {
-    operand: "float",
-    result: "same",
-    expression: (x, y) => call({ js: "Math.atan2", c: "atan2" }, x, y),
-    printed: { name: "atan2", alsoRead: ["atan2f"] },
-  },
+  atan2: ofLibrary("atan2", "Math.atan2"),
   /** x - y trunc(x / y), exactly: it has the sign of x. NaN for y = 0. */
-  fmod: {
-    operand: "float",
-    result: "same",
-    expression: (x, y) => call({ js: "fmod", c: "fmod" }, x, y),
-    printed: { name: "fmod", alsoRead: ["fmodf"] },
-  },
+  fmod: ofLibrary("fmod"),
   /** NaN if either operand is NaN, as in PyTorch; -0 is below 0. */
   maximum: {
-    operand: "any",
-    result: "same",
+    ...any,
     expression: (x, y) => apply("max", x, y),
     printed: { name: "fmax", alsoRead: ["max", "maximum"] },
   },
   /** As `maximum`. */
   minimum: {
-    operand: "any",
-    result: "same",
+    ...any,
     expression: (x, y) => apply("min", x, y),
     printed: { name: "fmin", alsoRead: ["min", "minimum"] },
   },

@@ -18,98 +18,42 @@ import { wideFunctions } from "../../../numerics/scalar/wide-functions.ts";
 import type { OperandClass } from "../dtype-rules.ts";
 import { elementWork } from "../row.ts";
 
+/** A function of floats. `alsoRead`: other spellings in nvFuser's dumps. */
+function ofFloats(
+  expression: UnaryFunction["expression"],
+  work: number = elementWork,
+  ...alsoRead: readonly string[]
+): UnaryFunction {
+  return { operand: "float", expression, work, alsoRead };
+}
+
+/** One that the mathematical library has. CUDA's float32 form ends in f, as it does in nvFuser's dumps. */
+function ofLibrary(name: string, work: number): UnaryFunction {
+  return ofFloats((x) => call({ js: `Math.${name}`, c: name }, x), work, `${name}f`);
+}
+
 // Exponentials, logarithms and trigonometric functions.
 
 const exponential = {
-  exp: {
-    operand: "float",
-    expression: (x) => call(floatFunctions.exp, x),
-    work: 24,
-    alsoRead: ["expf"],
-  },
+  exp: ofFloats((x) => call(floatFunctions.exp, x), 24, "expf"),
   /** 2 to the power of x. */
-  exp2: {
-    operand: "float",
-    expression: (x) => call(roundedFunctions.exp2, x),
-    work: 76,
-    alsoRead: ["exp2f"],
-  },
+  exp2: ofFloats((x) => call(roundedFunctions.exp2, x), 76, "exp2f"),
   /** exp(x) - 1, accurate near 0. */
-  expm1: {
-    operand: "float",
-    expression: (x) => call(roundedFunctions.expm1, x),
-    work: 96,
-    alsoRead: ["expm1f"],
-  },
+  expm1: ofFloats((x) => call(roundedFunctions.expm1, x), 96, "expm1f"),
   /** -Infinity at 0, NaN below. */
-  log: {
-    operand: "float",
-    expression: (x) => call(floatFunctions.log, x),
-    work: 36,
-    alsoRead: ["logf"],
-  },
+  log: ofFloats((x) => call(floatFunctions.log, x), 36, "logf"),
   /** The logarithm to base 2. */
-  log2: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.log2", c: "log2" }, x),
-    work: 150,
-    alsoRead: ["log2f"],
-  },
+  log2: ofLibrary("log2", 150),
   /** log(1 + x), accurate near 0. */
-  log1p: {
-    operand: "float",
-    expression: (x) => call(roundedFunctions.log1p, x),
-    work: 150,
-    alsoRead: ["log1pf"],
-  },
-  sin: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.sin", c: "sin" }, x),
-    work: 245,
-    alsoRead: ["sinf"],
-  },
-  cos: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.cos", c: "cos" }, x),
-    work: 245,
-    alsoRead: ["cosf"],
-  },
-  tan: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.tan", c: "tan" }, x),
-    work: 245,
-    alsoRead: ["tanf"],
-  },
-  asin: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.asin", c: "asin" }, x),
-    work: 245,
-    alsoRead: ["asinf"],
-  },
-  acos: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.acos", c: "acos" }, x),
-    work: 245,
-    alsoRead: ["acosf"],
-  },
-  atan: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.atan", c: "atan" }, x),
-    work: 245,
-    alsoRead: ["atanf"],
-  },
-  sinh: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.sinh", c: "sinh" }, x),
-    work: 245,
-    alsoRead: ["sinhf"],
-  },
-  cosh: {
-    operand: "float",
-    expression: (x) => call({ js: "Math.cosh", c: "cosh" }, x),
-    work: 245,
-    alsoRead: ["coshf"],
-  },
+  log1p: ofFloats((x) => call(roundedFunctions.log1p, x), 150, "log1pf"),
+  sin: ofLibrary("sin", 245),
+  cos: ofLibrary("cos", 245),
+  tan: ofLibrary("tan", 245),
+  asin: ofLibrary("asin", 245),
+  acos: ofLibrary("acos", 245),
+  atan: ofLibrary("atan", 245),
+  sinh: ofLibrary("sinh", 245),
+  cosh: ofLibrary("cosh", 245),
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
 // Functions that every back end rounds correctly, but for rsqrt.
@@ -147,29 +91,19 @@ const arithmetic = {
     // Also printed as `!T0`.
     alsoRead: ["logicalNot"],
   },
-  floor: { operand: "float", expression: (x) => apply("floor", x), work: elementWork, alsoRead: [] },
-  ceil: { operand: "float", expression: (x) => apply("ceil", x), work: elementWork, alsoRead: [] },
-  trunc: { operand: "float", expression: (x) => apply("trunc", x), work: elementWork, alsoRead: [] },
+  floor: ofFloats((x) => apply("floor", x)),
+  ceil: ofFloats((x) => apply("ceil", x)),
+  trunc: ofFloats((x) => apply("trunc", x)),
   /** Halves go to the even neighbour, as in PyTorch. */
-  round: {
-    operand: "float",
-    expression: (x) => apply("nearest", x),
-    work: elementWork,
-    printed: "nearbyint",
-    alsoRead: ["round"],
-  },
+  round: { ...ofFloats((x) => apply("nearest", x), elementWork, "round"), printed: "nearbyint" },
   /** NaN for negative numbers; -0 stays -0. */
-  sqrt: { operand: "float", expression: (x) => apply("sqrt", x), work: 24, alsoRead: ["sqrtf"] },
+  sqrt: ofFloats((x) => apply("sqrt", x), 24, "sqrtf"),
   /** 1 / sqrt(x), computed in double and rounded once. At 0 infinite with the sign of x; NaN for negative x. */
-  rsqrt: {
-    operand: "float",
-    expression: (x): Expression => {
-      const root = apply("sqrt", convert("f64", x));
-      return convert(x.type, apply("div", constant("f64", 1), root));
-    },
-    work: 40,
-    alsoRead: ["rsqrtf"],
-  },
+  rsqrt: ofFloats(
+    (x) => convert(x.type, apply("div", constant("f64", 1), apply("sqrt", convert("f64", x)))),
+    40,
+    "rsqrtf",
+  ),
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
 // Activations and what they are made of. sigmoid, silu and gelu are computed in the type of their operand. The others of
@@ -225,59 +159,20 @@ function geluTanh(x: Expression): Expression {
 
 const activations = {
   /** NaN stays NaN, as in PyTorch. */
-  relu: {
-    operand: "number",
-    expression: (x) => apply("max", x, constant(x.type, 0)),
-    work: elementWork,
-    alsoRead: [],
-  },
+  relu: { operand: "number", expression: (x) => apply("max", x, constant(x.type, 0)), work: elementWork, alsoRead: [] },
   /** The exact form, x * (1 + erf(x / sqrt(2))) / 2. */
-  gelu: {
-    operand: "float",
-    expression: (x) => apply("mul", x, call(floatFunctions.normalCdf, x)),
-    work: 150,
-    alsoRead: [],
-  },
-  geluTanh: {
-    operand: "float",
-    expression: geluTanh,
-    work: 140,
-    printed: "gelu_tanh",
-    alsoRead: ["geluTanh"],
-  },
-  sigmoid: {
-    operand: "float",
-    expression: sigmoid,
-    work: 90,
-    alsoRead: [],
-  },
+  gelu: ofFloats((x) => apply("mul", x, call(floatFunctions.normalCdf, x)), 150),
+  geluTanh: { ...ofFloats(geluTanh, 140, "geluTanh"), printed: "gelu_tanh" },
+  sigmoid: ofFloats(sigmoid, 90),
   /** x sigmoid(x). */
-  silu: {
-    operand: "float",
-    expression: silu,
-    work: 90,
-    alsoRead: [],
-  },
-  softplus: { operand: "float", expression: (x) => inDouble(x, softplus), work: 110, alsoRead: [] },
-  tanh: {
-    operand: "float",
-    expression: (x) => call(floatFunctions.tanh, x),
-    work: 80,
-    alsoRead: ["tanhf"],
-  },
-  erf: {
-    operand: "float",
-    expression: (x) => call(roundedFunctions.erf, x),
-    work: 190,
-    alsoRead: ["erff"],
-  },
+  silu: ofFloats(silu, 90),
+  softplus: ofFloats((x) => inDouble(x, softplus), 110),
+  tanh: ofFloats((x) => call(floatFunctions.tanh, x), 80, "tanhf"),
+  erf: ofFloats((x) => call(roundedFunctions.erf, x), 190, "erff"),
   /** The cumulative distribution function of the normal distribution. */
   normalCdf: {
-    operand: "float",
-    expression: (x) => inDouble(x, (wide, { normalCdf }) => call(normalCdf, wide)),
-    work: 500,
+    ...ofFloats((x) => inDouble(x, (wide, { normalCdf }) => call(normalCdf, wide)), 500, "normalCdf"),
     printed: "normal_cdf",
-    alsoRead: ["normalCdf"],
   },
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
