@@ -37,9 +37,7 @@ export const cudaBackend: Backend = {
 /** Reports a missing driver before the number of devices. */
 function oneProcess(world: number): never {
   loadLibrary("driver", driverPrototypes);
-  return fail({
-    code: "device-count",
-    message: 'on: "cuda" in one process runs one device',
+  return fail("device-count", 'on: "cuda" in one process runs one device', {
     place: { kind: "call", text: 'MultiDeviceExecutor.create(fusion, { on: "cuda" })' },
     found: `${world} devices`,
     expected: "1, or a process per GPU",

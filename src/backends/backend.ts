@@ -82,9 +82,7 @@ export interface Prepared {
 /** Throws `bad-option` unless `runs` is a positive whole number, and for a trace of several runs. */
 export function runsInARow({ runs = 1, trace = false }: ExecuteOptions): number {
   if (Number.isSafeInteger(runs) && runs >= 1 && (runs === 1 || !trace)) return runs;
-  return fail({
-    code: "bad-option",
-    message: trace ? "a trace covers one run" : "option runs has a bad value",
+  return fail("bad-option", trace ? "a trace covers one run" : "option runs has a bad value", {
     place: { kind: "option", text: "execute({ runs })" },
     found: String(runs),
     expected: trace ? "1 with trace: true" : "a whole number of at least 1",

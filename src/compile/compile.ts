@@ -244,9 +244,7 @@ function requireVerifiable({ ranks }: Program): void {
   const commands = ranks.reduce((sum, list) => sum + list.commands.length, 0);
   const queues = ranks.reduce((sum, list) => sum + new Set(list.commands.map(({ stream }) => stream)).size, 0);
   if (commands * queues <= mostPairs) return;
-  fail({
-    code: "recording-too-long",
-    message: "the command lists of all ranks are too long to verify",
+  fail("recording-too-long", "the command lists of all ranks are too long to verify", {
     found: `${commands} commands on ${queues} queues: ${commands * queues} pairs of a command and a queue`,
     expected: `at most ${mostPairs} pairs`,
     help: 'use fewer devices or iterations, or run it unproven: verify: "off", or --verify off',

@@ -7,9 +7,7 @@ export function hostCount(devices: number, devicesPerHost: number | undefined): 
   if (devicesPerHost === undefined || devices <= devicesPerHost) return 1;
   if (devices % devicesPerHost === 0) return devices / devicesPerHost;
   const fitting = Math.ceil(devices / devicesPerHost) * devicesPerHost;
-  return fail({
-    code: "bad-option",
-    message: "the devices do not fill their hosts",
+  return fail("bad-option", "the devices do not fill their hosts", {
     place: optionPlace("devicesPerHost"),
     found: `${devices} devices, ${devicesPerHost} on each host`,
     expected: "as many devices on every host",

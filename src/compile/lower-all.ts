@@ -108,10 +108,8 @@ function requireSameSignature(first: HostProgram, host: HostProgram, rank: numbe
     const own = host[side].map((id) => at(host.tensors, id));
     const others = first[side].map((id) => at(first.tensors, id));
     if (own.length === others.length && own.every((tensor, i) => haveOneShape(tensor, at(others, i)))) continue;
-    fail({
-      code: "host-programs-differ",
-      message: `the host program of rank ${rank} has different ${side} than that of rank 0`,
-      place: { kind: "statement", text: firstLine(print(host)) },
+    fail("host-programs-differ", `the host program of rank ${rank} has different ${side} than that of rank 0`, {
+      place: { kind: "statement", text: print(host).trim().split("\n", 1).join("") },
       found: own.map((tensor) => shapeText(tensor)).join(", ") || "none",
       expected: others.map((tensor) => shapeText(tensor)).join(", ") || "none",
       help: "declare the same inputs and outputs, in the same order, for every rank",
@@ -133,14 +131,8 @@ function shapeText(tensor: Tensor, withMesh = true): string {
     .replaceAll(/([a-z?])(\w*?)\d+\{/gi, "$1$2{");
 }
 
-function firstLine(text: string): string {
-  return text.trim().split("\n", 1).join("");
-}
-
 function wrongCount(found: number, devices: number): never {
-  return fail({
-    code: "device-count",
-    message: "there is not one host program per rank",
+  return fail("device-count", "there is not one host program per rank", {
     place: { kind: "call", text: "MultiDeviceExecutor.create(hostPrograms, { devices })" },
     found: `${found} host programs for ${devices} devices`,
     expected: `${devices}, one per rank, in order`,

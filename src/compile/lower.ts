@@ -87,9 +87,7 @@ export function lowerStreams(program: HostProgram, { rank = 0, onPass, ...given 
   if (left === undefined) return program;
   const { id } = left.tensor;
   if (program.body.some((statement) => scopesOf(statement).length > 0)) {
-    fail({
-      code: "host-program-invalid",
-      message: `T${id} has a Stream axis, and the program has loops or branches`,
+    fail("host-program-invalid", `T${id} has a Stream axis, and the program has loops or branches`, {
       place: { kind: "tensor", text: left.text },
       found: "Stream on the result of an op",
       expected: "Stream axes in programs without loops: lowering turns them into loops",
@@ -119,9 +117,7 @@ export function resolveLoweringOptions(given: Partial<LoweringOptions>): Lowerin
   const resolved = resolveOptions(loweringNames, given);
   const { backend, p2p } = resolved;
   if (p2p === "linear" && backend !== "nccl") {
-    fail({
-      code: "bad-option",
-      message: `p2p linear coalesces sends and receives, which the ${backend} backend does not support`,
+    fail("bad-option", `p2p linear coalesces sends and receives, which the ${backend} backend does not support`, {
       place: optionPlace("p2p"),
       found: `linear with backend ${backend}`,
       expected: backend === "cuda" ? "rotated or broadcast" : "broadcast",
@@ -129,9 +125,7 @@ export function resolveLoweringOptions(given: Partial<LoweringOptions>): Lowerin
     });
   }
   if (given.protocol !== undefined && backend !== "cuda") {
-    fail({
-      code: "bad-option",
-      message: `the ${backend} backend has no point-to-point protocol`,
+    fail("bad-option", `the ${backend} backend has no point-to-point protocol`, {
       place: optionPlace("protocol"),
       found: `${given.protocol} with backend ${backend}`,
       expected: 'no protocol, or backend "cuda"',

@@ -111,9 +111,7 @@ function sizesByName(given: NamedNumbers | undefined): ReadonlyMap<string, numbe
   const sizes = numbersByName(given);
   for (const [name, size] of sizes) {
     if (Number.isSafeInteger(size) && size >= 0) continue;
-    fail({
-      code: "bad-extent",
-      message: `the size of ${name} is not a whole number of at least 0`,
+    fail("bad-extent", `the size of ${name} is not a whole number of at least 0`, {
       place: { kind: "call", text: "record(program, { sizes })" },
       found: String(size),
       expected: "a whole number of at least 0",
@@ -128,9 +126,7 @@ function scalarsByName(given: NamedNumbers | undefined): ReadonlyMap<string, num
   const scalars = numbersByName(given);
   for (const [name, value] of scalars) {
     if (Number.isSafeInteger(value)) continue;
-    fail({
-      code: "bad-argument",
-      message: `scalar ${name} is not a whole number`,
+    fail("bad-argument", `scalar ${name} is not a whole number`, {
       place: { kind: "call", text: "record(program, { scalars })" },
       found: String(value),
       expected: "a whole number (0 and 1 for false and true)",

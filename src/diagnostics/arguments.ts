@@ -5,9 +5,7 @@ import { fail, type Place } from "./diagnostic.ts";
 /** A whole number that is large enough. */
 export function requireWholeNumber(call: string, value: number, least: number, most = Infinity): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
-  fail({
-    code: "bad-argument",
-    message: "an argument is not a whole number in range",
+  fail("bad-argument", "an argument is not a whole number in range", {
     place: { kind: "call", text: call },
     found: String(value),
     expected: `a whole number of at least ${least}${most === Infinity ? "" : ` and at most ${most}`}`,
@@ -23,9 +21,7 @@ export function requireOneOf<T extends string>(
   place: Place,
 ): asserts name is T {
   if (typeof name === "string" && isOneOf(names, name)) return;
-  fail({
-    code: "bad-argument",
-    message: `${what} does not exist`,
+  fail("bad-argument", `${what} does not exist`, {
     // A Call of src/ir holds more than the place.
     place: place.kind === "call" ? { kind: "call", text: place.text } : place,
     found: String(name),

@@ -62,7 +62,20 @@ export class DiagnosticError extends Error {
   }
 }
 
-export function fail(diagnostic: Diagnostic): never {
+/** What is said beside the code and the message. */
+export type DiagnosticDetails = Omit<Diagnostic, "code" | "message">;
+
+/** Arguments that say a diagnostic: one object, or the code, the message and the rest. */
+export type GivenDiagnostic<Details = DiagnosticDetails> =
+  | readonly [diagnostic: Pick<Diagnostic, "code" | "message"> & Details]
+  | readonly [code: DiagnosticCode, message: string, details: Details];
+
+export function asDiagnostic<Details>(fault: GivenDiagnostic<Details>): Pick<Diagnostic, "code" | "message"> & Details {
+  return fault.length === 1 ? fault[0] : { code: fault[0], message: fault[1], ...fault[2] };
+}
+
+export function fail(...fault: GivenDiagnostic): never {
+  const diagnostic = asDiagnostic(fault);
   const isCall = diagnostic.place?.kind === "call" && diagnostic.source === undefined;
   const source = isCall ? runningLine() : null;
   throw new DiagnosticError([source === null ? diagnostic : { ...diagnostic, source }]);

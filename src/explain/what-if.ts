@@ -68,9 +68,7 @@ export function changedMachines(machines: Machines, changes: ReadonlyMap<string,
 }
 
 function bothCounts(hosts: number): never {
-  return fail({
-    code: "option-value",
-    message: "hosts and devices contradict each other",
+  return fail("option-value", "hosts and devices contradict each other", {
     place: { kind: "option", text: "--what-if" },
     found: `hosts=${hosts} and devices`,
     expected: "hosts, each with the devices of --devices-per-host or else of --devices; or devices alone",
@@ -146,9 +144,7 @@ function costPerByte(timings: readonly Timing[]): number {
 }
 
 function unknownChange(name: string, text: string): never {
-  return fail({
-    code: "option-value",
-    message: "this is no change of a machine",
+  return fail("option-value", "this is no change of a machine", {
     place: { kind: "option", text: "--what-if" },
     found: `${name}=${text}`,
     expected: "gemm=1.2x, link=2x, link=900GB/s, memory=1.5x, network=50GB/s, devices=16 or hosts=16",

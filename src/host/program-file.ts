@@ -119,9 +119,7 @@ const buildCall: Call = { kind: "call", text: "program.build({ devices, params }
 
 function notBuilt(place: Call, message: string, found: unknown, expected: string): never {
   const pending = found instanceof Promise;
-  return reject(place, {
-    code: "program-invalid",
-    message,
+  return reject(place, "program-invalid", message, {
     found: found === null ? "null" : pending ? "a Promise" : typeof found,
     expected,
     help: pending
@@ -166,9 +164,7 @@ function requireKnown(params: object, defaults: object): void {
   const unknown = Object.keys(params).find((name) => !Object.hasOwn(defaults, name));
   if (unknown === undefined) return;
   const known = Object.keys(defaults);
-  reject(buildCall, {
-    code: "option-unknown",
-    message: `the program has no parameter ${unknown}`,
+  reject(buildCall, "option-unknown", `the program has no parameter ${unknown}`, {
     found: unknown,
     expected: known.length === 0 ? "no parameters" : `one of ${known.join(", ")}`,
     help: "set only parameters that the program declares",
@@ -193,9 +189,7 @@ export function expectedOfParameter(usual?: ParameterValue): string {
 
 function badParameter(place: Call, name: string, value: unknown, usual?: ParameterValue): never {
   const noun = usual === undefined ? "number or dtype" : isDType(usual) ? "dtype" : "number";
-  reject(place, {
-    code: "option-value",
-    message: `parameter ${name} is not a ${noun}`,
+  reject(place, "option-value", `parameter ${name} is not a ${noun}`, {
     found: String(value),
     expected: expectedOfParameter(usual),
     help: `give ${name} a ${noun}`,

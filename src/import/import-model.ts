@@ -43,9 +43,7 @@ function requireOptions(loader: Loader, options: ImportOptions): void {
   for (const name of ["entry", "plan", "gradients", "wrt", "apart"] as const) {
     if (options[name] === undefined || loader.options.includes(name)) continue;
     const others = loaders.filter((each) => each.options.includes(name)).map((each) => each.name);
-    fail({
-      code: "bad-option",
-      message: `a file of ${loader.name} takes no ${name}`,
+    fail("bad-option", `a file of ${loader.name} takes no ${name}`, {
       place: { kind: "file", path: file },
       found: name,
       expected: `${name} for a file of ${others.join(", ")}`,
@@ -64,9 +62,7 @@ function refused(
   expected: string,
   help = "pass the file as the framework wrote it; docs/import.md says how",
 ): never {
-  return fail({
-    code: "model-syntax",
-    message: "the model has no format that Braid reads",
+  return fail("model-syntax", "the model has no format that Braid reads", {
     place: { kind: "file", path: file, line: 1, column: 1 },
     found,
     expected,

@@ -29,7 +29,7 @@ export function madeAt<T>(reader: Marked, position: number, make: () => T): T {
     const [first] = error.diagnostics;
     if (first === undefined || isInText(first.place)) throw error;
     const { message, found = "", expected = "", help = "" } = first;
-    return failAt(reader.source, position, { code: first.code, message, found, expected, help });
+    return failAt(reader.source, position, first.code, message, { found, expected, help });
   }
 }
 

@@ -50,9 +50,7 @@ export class DeviceMesh {
           : typeof entry !== "number" && rectangular(entry, depth + 1),
       );
     if (!rectangular(devices, 0)) {
-      fail({
-        code: "mesh-not-rectangular",
-        message: "the rows of a DeviceMesh have different lengths",
+      fail("mesh-not-rectangular", "the rows of a DeviceMesh have different lengths", {
         place,
         found: JSON.stringify(devices),
         expected: `every list of shape ${JSON.stringify(this.shape)}`,
@@ -61,9 +59,7 @@ export class DeviceMesh {
     }
     const bad = this.devices.find((device) => !Number.isSafeInteger(device) || device < 0);
     if (this.devices.length === 0 || bad !== undefined || this.shape.length > didTypes.length) {
-      fail({
-        code: "mesh-bad-device",
-        message: `a DeviceMesh takes ${dimensions} of device ids`,
+      fail("mesh-bad-device", `a DeviceMesh takes ${dimensions} of device ids`, {
         place,
         found:
           this.shape.length > didTypes.length
@@ -77,9 +73,7 @@ export class DeviceMesh {
     }
     const repeated = firstRepeated(this.devices);
     if (repeated !== undefined) {
-      fail({
-        code: "mesh-duplicate-device",
-        message: `device ${repeated} is listed twice in a DeviceMesh`,
+      fail("mesh-duplicate-device", `device ${repeated} is listed twice in a DeviceMesh`, {
         place,
         found: `(${this.devices.join(" ")})`,
         expected: "each device at most once",
@@ -204,9 +198,7 @@ export class DeviceMesh {
   #positionOf(device: number): number {
     const position = this.#positions.get(device);
     if (position === undefined) {
-      fail({
-        code: "mesh-bad-device",
-        message: `device ${device} is not in the mesh`,
+      fail("mesh-bad-device", `device ${device} is not in the mesh`, {
         place: { kind: "tensor", text: this.toString() },
         found: String(device),
         expected: `one of (${this.devices.join(" ")})`,
@@ -219,9 +211,7 @@ export class DeviceMesh {
   #level(dimension: string, call: string): number {
     const level = this.#levels.get(dimension);
     if (level !== undefined) return level;
-    fail({
-      code: "mesh-axis-missing",
-      message: `the mesh has no dimension ${dimension}`,
+    fail("mesh-axis-missing", `the mesh has no dimension ${dimension}`, {
       place: { kind: "call", text: `${this.toString()}.${call}(${JSON.stringify(dimension)})` },
       found: `a mesh of shape ${meshShapeText(this)}`,
       expected: [...this.#levels.keys()].join(", "),
@@ -283,9 +273,7 @@ function requireNames(names: readonly string[], dimensionCount: number, call: st
     !/^[A-Za-z_]\w{0,63}$/u.test(name) || reserved.has(name) || names.indexOf(name) < i;
   const bad = names.find(isBad);
   if (bad === undefined && names.length === dimensionCount) return;
-  fail({
-    code: "mesh-bad-name",
-    message: "names of a DeviceMesh do not fit its dimensions",
+  fail("mesh-bad-name", "names of a DeviceMesh do not fit its dimensions", {
     place: { kind: "call", text: call },
     found:
       bad === undefined ? `${names.length} names for ${counted(dimensionCount, "dimension")}` : JSON.stringify(bad),

@@ -4,6 +4,7 @@
  */
 import type { Tensor, TensorId } from "./domain.ts";
 import type { Op } from "./ops/op.ts";
+import { pushTo } from "../support/lists.ts";
 
 export interface FusionData {
   readonly kind: "Fusion";
@@ -27,9 +28,7 @@ export function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly O
   const readers = new Map<TensorId, Op[]>();
   for (const op of ops) {
     for (const id of new Set(op.inputs)) {
-      const known = readers.get(id);
-      if (known === undefined) readers.set(id, [op]);
-      else known.push(op);
+      pushTo(readers, id, op);
     }
   }
   return readers;

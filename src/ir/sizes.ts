@@ -19,9 +19,7 @@ export function sizesFromShapes(
   shapes: readonly (readonly number[])[],
 ): Map<string, number> {
   if (inputs.length !== shapes.length) {
-    fail({
-      code: "input-count",
-      message: "the number of inputs is wrong",
+    fail("input-count", "the number of inputs is wrong", {
       found: String(shapes.length),
       expected: `${inputs.length}: ${inputs.map((tensor) => printTensor(tensor)).join(", ")}`,
       help: "pass one tensor per input of the fusion, in order",
@@ -47,9 +45,7 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
       return Number.isSafeInteger(size) && size >= 0 && (extent.kind !== "constant" || extent.value === size);
     });
   if (!fits) {
-    fail({
-      code: "input-shape",
-      message: `an input does not have the shape of T${tensor.id}`,
+    fail("input-shape", `an input does not have the shape of T${tensor.id}`, {
       place,
       found: `[${shape.join(", ")}]`,
       expected: `[${axes.map((axis) => printScalar(axis.extent)).join(", ")}]`,
@@ -61,9 +57,7 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
     const size = at(shape, i);
     const bound = sizes.get(extent.name);
     if (bound !== undefined && bound !== size) {
-      fail({
-        code: "size-mismatch",
-        message: `${extent.name} has two sizes`,
+      fail("size-mismatch", `${extent.name} has two sizes`, {
         place,
         found: `${bound} and ${size}`,
         expected: `one size for all axes of extent ${extent.name}`,
@@ -80,9 +74,7 @@ function requireShape(tensor: Tensor, shape: readonly number[], sizes: Sizes): v
     if (extent.kind !== "binary") return;
     const size = evaluateScalar(extent, (name) => sizes.get(name));
     if (size === undefined || size === shape[i]) return;
-    fail({
-      code: "size-mismatch",
-      message: `axis ${i} of T${tensor.id} does not have the size of its extent`,
+    fail("size-mismatch", `axis ${i} of T${tensor.id} does not have the size of its extent`, {
       place: { kind: "tensor", text: printTensor(tensor) },
       found: String(shape[i]),
       expected: `${size}, the value of ${printScalar(extent)}`,
@@ -133,9 +125,7 @@ export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: () => Place
   const value = evaluateScalar(extent, (name) => sizes.get(name));
   if (value !== undefined) return value;
   const missing = [...leavesOf(extent)].filter((name) => !sizes.has(name));
-  return fail({
-    code: "size-missing",
-    message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
+  return fail("size-missing", `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`, {
     ...(place === undefined ? {} : { place: place() }),
     found: `sizes for ${sizes.size === 0 ? "no extent" : [...sizes.keys()].join(", ")}`,
     expected: `a size for ${missing.join(", ")}`,

@@ -83,9 +83,7 @@ function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, p
   const other = tensor.domain.loop.find((axis) => axis.parallelType === type && axis.id !== id && !excuses(axis));
   if (other === undefined) return;
   const name = isDID(type) ? (tensor.mesh?.nameOf(type) ?? type) : type;
-  reject(place, {
-    code: type === "Stream" ? "stream-repeated" : "did-repeated",
-    message: `${name} is on two axes of T${tensor.id}`,
+  reject(place, type === "Stream" ? "stream-repeated" : "did-repeated", `${name} is on two axes of T${tensor.id}`, {
     found: printTensor(tensor),
     expected: `${name} on at most one axis of a tensor`,
     help: `make ${printIterDomain(other)} Serial first, or use another parallel type`,
@@ -181,9 +179,7 @@ export function mergeAxes(tensor: Tensor, position: number, nextId: number, plac
   requireSerial(outer, "merge", place);
   requireSerial(inner, "merge", place);
   if ((outer.iterType === "reduction") !== (inner.iterType === "reduction")) {
-    reject(place, {
-      code: "bad-argument",
-      message: "a reduced axis is merged with a kept axis",
+    reject(place, "bad-argument", "a reduced axis is merged with a kept axis", {
       found: `${printIterDomain(outer)} and ${printIterDomain(inner)}`,
       expected: "two kept or two reduced axes",
       help: "merge other axes",
@@ -210,9 +206,7 @@ function derived(iterType: IterType, extent: Scalar, id: number): IterDomain {
 
 function requireSerial(axis: IterDomain, verb: string, place: Call): void {
   if (axis.parallelType === "Serial") return;
-  reject(place, {
-    code: "bad-argument",
-    message: `an axis is parallelized and cannot be ${verb === "split" ? "split" : "merged"}`,
+  reject(place, "bad-argument", `an axis is parallelized and cannot be ${verb === "split" ? "split" : "merged"}`, {
     found: printIterDomain(axis),
     expected: "a Serial axis",
     help: `${verb} first, then parallelize the result`,
@@ -227,9 +221,7 @@ export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], plac
   const { logical, loop } = tensor.domain;
   const repeated = ids.find((id, i) => ids.indexOf(id) !== i);
   if (repeated !== undefined) {
-    reject(place, {
-      code: "axis-repeated",
-      message: "an axis is listed twice in an allocation domain",
+    reject(place, "axis-repeated", "an axis is listed twice in an allocation domain", {
       found: `axis number ${repeated}`,
       expected: "each axis once",
       help: "remove one of the two",
@@ -240,9 +232,7 @@ export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], plac
     axes.every((axis) => axis.iterType === "reduction" || ids.includes(axis.id));
   const source = [logical, loop].find(covers);
   if (source === undefined) {
-    return reject(place, {
-      code: "bad-argument",
-      message: `an allocation domain does not cover T${tensor.id}`,
+    return reject(place, "bad-argument", `an allocation domain does not cover T${tensor.id}`, {
       found: `${ids.length} of ${loop.length} axes, or axes of different domains`,
       expected: `all axes of ${printTensor(tensor)}, in memory order`,
       help: "list every axis of the tensor, outermost first",

@@ -38,9 +38,7 @@ function isUnit(kernel: Kernel): kernel is Exclude<Kernel, OtherKernel> {
 
 /** Throws `kernel-opaque`. */
 export function refuseOpaque({ op }: OpaqueKernel): never {
-  return fail({
-    code: "kernel-opaque",
-    message: `${op} cannot be run, because Braid does not know what it computes`,
+  return fail("kernel-opaque", `${op} cannot be run, because Braid does not know what it computes`, {
     found: op,
     expected: "ops that Braid has",
     help: "verify the program with braid verify, or write what it computes with ops that Braid has",
@@ -49,9 +47,7 @@ export function refuseOpaque({ op }: OpaqueKernel): never {
 
 /** Throws `kernel-opaque`. */
 function refuseAttention({ kind }: AttentionKernel): never {
-  return fail({
-    code: "kernel-opaque",
-    message: `${kind} is no nest of loops, and this back end has no other kernel for it`,
+  return fail("kernel-opaque", `${kind} is no nest of loops, and this back end has no other kernel for it`, {
     found: kind,
     expected: "attention as matmuls and a softmax",
     help: 'lower the program with attention "ops" (--schedule attention=ops)',

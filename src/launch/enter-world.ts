@@ -109,9 +109,7 @@ async function joinByFile(file: string, join: WorldOptions): Promise<Connection>
 }
 
 function noRankZero(rank: number, timeout: number): never {
-  return fail({
-    code: "rendezvous-failed",
-    message: `rank ${rank} could not join the others`,
+  return fail("rendezvous-failed", `rank ${rank} could not join the others`, {
     found: `rank 0 has not opened the rendezvous on this host within ${timeout / 1000} s`,
     expected: "rank 0 on the same host, started by the same user",
     help: "start all ranks together; for ranks in separate containers set MASTER_ADDR, MASTER_PORT and the same secret BRAID_TOKEN on all",

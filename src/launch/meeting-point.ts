@@ -89,9 +89,7 @@ const launcherFlags: Readonly<Record<RankEnvironment["launcher"], string>> = {
 };
 
 function noAddress({ launcher, worldSize, localWorldSize }: RankEnvironment, address: boolean): never {
-  return fail({
-    code: "launcher-environment",
-    message: "ranks of several hosts do not know where to meet",
+  return fail("launcher-environment", "ranks of several hosts do not know where to meet", {
     place: { kind: "call", text: `environment variables of ${launcher}` },
     found: `${localWorldSize} of ${worldSize} ranks on this host, and no ${address ? "MASTER_ADDR" : "MASTER_PORT"}`,
     expected: "MASTER_ADDR, an address of the host of rank 0 that all hosts reach, and MASTER_PORT",
@@ -100,9 +98,7 @@ function noAddress({ launcher, worldSize, localWorldSize }: RankEnvironment, add
 }
 
 function noToken({ launcher, worldSize, localWorldSize }: RankEnvironment): never {
-  return fail({
-    code: "launcher-environment",
-    message: "ranks of several hosts need a secret by which they know each other",
+  return fail("launcher-environment", "ranks of several hosts need a secret by which they know each other", {
     place: { kind: "call", text: `environment variables of ${launcher}` },
     found: `${localWorldSize} of ${worldSize} ranks on this host, and no ${tokenVariable}`,
     expected: `the same ${tokenVariable} on all ranks`,
@@ -111,9 +107,7 @@ function noToken({ launcher, worldSize, localWorldSize }: RankEnvironment): neve
 }
 
 function noPort(port: number): never {
-  return fail({
-    code: "launcher-environment",
-    message: "there is no port after MASTER_PORT, where rank 0 opens the rendezvous",
+  return fail("launcher-environment", "there is no port after MASTER_PORT, where rank 0 opens the rendezvous", {
     place: { kind: "call", text: "environment variables of the launcher" },
     found: `MASTER_PORT=${port}`,
     expected: `MASTER_PORT below ${largestPort}`,

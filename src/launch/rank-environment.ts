@@ -113,9 +113,7 @@ function number(env: Environment, name: string, least: number, most = Number.MAX
 }
 
 function incomplete(found: string, expected: string): never {
-  return fail({
-    code: "launcher-environment",
-    message: "the environment does not say which rank this process is",
+  return fail("launcher-environment", "the environment does not say which rank this process is", {
     place: { kind: "call", text: "environment variables of the launcher" },
     found,
     expected,

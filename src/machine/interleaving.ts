@@ -131,9 +131,7 @@ function isIndex(value: unknown): value is number {
 }
 
 function malformed(found: string, expected: string): never {
-  return fail({
-    code: "interleaving-invalid",
-    message: "the interleaving is not understood",
+  return fail("interleaving-invalid", "the interleaving is not understood", {
     place: { kind: "option", text: "interleaving" },
     found,
     expected,
@@ -283,9 +281,7 @@ function listed<Saved>(
 }
 
 function impossible(step: number, rank: number, stream: number, why: string): never {
-  fail({
-    code: "interleaving-invalid",
-    message: `step ${step} of the interleaving cannot run`,
+  fail("interleaving-invalid", `step ${step} of the interleaving cannot run`, {
     place: { kind: "option", text: `interleaving, step ${step}: ${rank}:${stream}` },
     found: `rank ${rank}, stream ${stream} ${why}`,
     expected: "a stream whose next command can run",

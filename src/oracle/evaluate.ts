@@ -168,9 +168,7 @@ function whyUnbounded(op: Op, { dtype }: OracleValue): string {
 
 function requireDType(tensor: IrTensor, input: Tensor): void {
   if (input.dtype === tensor.dtype) return;
-  fail({
-    code: "input-shape",
-    message: `an input does not have the dtype of T${tensor.id}`,
+  fail("input-shape", `an input does not have the dtype of T${tensor.id}`, {
     place: { kind: "tensor", text: printTensor(tensor) },
     found: input.dtype,
     expected: tensor.dtype,

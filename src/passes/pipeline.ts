@@ -227,9 +227,7 @@ function raise(findings: readonly Diagnostic[], { tensors }: Pick<FusionData, "t
 function requireDisablable(names: readonly string[]): void {
   for (const name of names) {
     if (passNames.includes(name) && !required.has(name)) continue;
-    fail({
-      code: "bad-option",
-      message: required.has(name) ? `pass ${name} cannot be disabled` : `there is no pass ${name}`,
+    fail("bad-option", required.has(name) ? `pass ${name} cannot be disabled` : `there is no pass ${name}`, {
       place: { kind: "option", text: "disablePass" },
       found: name,
       expected: `one of ${passNames.filter((known) => !required.has(known)).join(", ")}`,

@@ -171,9 +171,7 @@ function planTensor(
 
 function planOp(op: DeviceOp): PlanOp {
   if (op.kind !== "transfer") return op;
-  return fail({
-    code: "plan-unsupported",
-    message: "a plan cannot hold transfers of NCCL",
+  return fail("plan-unsupported", "a plan cannot hold transfers of NCCL", {
     place: { kind: "option", text: "--backend" },
     found: `a transfer on ${op.communicator}`,
     expected: "communication by copies and kernels of Braid's own",
@@ -182,9 +180,7 @@ function planOp(op: DeviceOp): PlanOp {
 }
 
 function unverified(findings: number): never {
-  return fail({
-    code: "plan-unverified",
-    message: "a plan is made of a verified program",
+  return fail("plan-unverified", "a plan is made of a verified program", {
     place: { kind: "call", text: "makePlan(compilation)" },
     found: `${findings} findings of the verifier`,
     expected: "none",

@@ -73,9 +73,7 @@ export function planPlace(folder: string, file: string): Place {
 }
 
 export function planInvalid(folder: string, file: string, found: string, expected: string): never {
-  return fail({
-    code: "plan-invalid",
-    message: "a plan's file is not as braid compile wrote it",
+  return fail("plan-invalid", "a plan's file is not as braid compile wrote it", {
     place: planPlace(folder, file),
     found,
     expected,

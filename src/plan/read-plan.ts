@@ -66,7 +66,7 @@ export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
   const kernels = document.kernels.map(({ file }) => hashed(file));
   const documents = Array.from({ length: document.world }, (_, rank) => {
     const file = rankFile(rank);
-    const own = rankOf(folder, file, parsed(folder, file, hashed(file)));
+    const own = formOf(folder, file, v.safeParse(rankDocument, parsed(folder, file, hashed(file))));
     checkRankDocument(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
     return own;
   });
@@ -107,9 +107,7 @@ function planOf(folder: string, value: unknown): PlanDocument {
   if (!known.success) planInvalid(folder, "plan.json", "no plan", `"format": "${planFormat}" and a version`);
   const { version } = known.output;
   if (version !== planVersion) {
-    fail({
-      code: "plan-version",
-      message: "a plan has another version",
+    fail("plan-version", "a plan has another version", {
       place: planPlace(folder, "plan.json"),
       found: `version ${version}`,
       expected: `version ${planVersion}`,
@@ -118,9 +116,7 @@ function planOf(folder: string, value: unknown): PlanDocument {
   }
   const verdict = v.safeParse(v.object({ verified: v.object({ ok: v.literal(true) }) }), value);
   if (!verdict.success) {
-    fail({
-      code: "plan-unverified",
-      message: "a plan is not verified",
+    fail("plan-unverified", "a plan is not verified", {
       place: planPlace(folder, "plan.json"),
       found: "no verified.ok that is true",
       expected: "a plan that the verifier has proved",
@@ -129,10 +125,6 @@ function planOf(folder: string, value: unknown): PlanDocument {
   }
   formOf(folder, "plan.json", v.safeParse(planRecords, value));
   return formOf(folder, "plan.json", v.safeParse(planDocument, value));
-}
-
-function rankOf(folder: string, file: string, value: unknown): RankDocument {
-  return formOf(folder, file, v.safeParse(rankDocument, value));
 }
 
 function formOf<T>(folder: string, file: string, result: v.SafeParseResult<v.GenericSchema<unknown, T>>): T {

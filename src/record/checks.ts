@@ -24,9 +24,7 @@ export function requireShape(
   expected: readonly number[],
 ): void {
   if (sameNumbers(shape, expected)) return;
-  failRecording(recorder, {
-    code: "size-mismatch",
-    message: `${what} and the value written to it differ in size`,
+  failRecording(recorder, "size-mismatch", `${what} and the value written to it differ in size`, {
     found: localShapeText(shape),
     expected: localShapeText(expected),
     help: "give equal sizes, or correct the shapes; a sharded axis has size 1 on each device",
@@ -62,9 +60,7 @@ export function rangeInto(
 }
 
 export function outOfRange(recorder: Recorder, found: string, position: number, size: number): never {
-  return failRecording(recorder, {
-    code: "index-out-of-range",
-    message: `a slice is outside axis ${position}`,
+  return failRecording(recorder, "index-out-of-range", `a slice is outside axis ${position}`, {
     found,
     expected: `indices from 0 to ${size - 1}`,
     help: "correct the index, or the bounds of the loop that it comes from",
@@ -83,9 +79,7 @@ export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly T
     const shard = shardsOf(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
     // Each device's partial result is a separate element: the output has an axis with an index per device.
     if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
-    failRecording(recorder, {
-      code: "resharding-unsupported",
-      message: "an op needs all of an axis that is sharded over devices",
+    failRecording(recorder, "resharding-unsupported", "an op needs all of an axis that is sharded over devices", {
       found: `${printIterDomain(axis)} of ${printTensor(tensor)}`,
       expected: "an axis that every device holds in full",
       help: "gather or reduce it with a communication: run the pass convert-op-to-communication",

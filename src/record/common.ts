@@ -11,6 +11,7 @@ import type { IterDomain, Tensor } from "../ir/domain.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { namesComment } from "../ir/origin.ts";
 import { indicesOn } from "./local-layout.ts";
+import { getOrMake } from "../support/lists.ts";
 
 export interface Common {
   readonly statements: (program: HostProgram) => (statement: Statement) => string;
@@ -50,20 +51,16 @@ export function createCommon(): Common {
       };
     },
     shares: (tensor, axis, size, rank) => {
-      const ofTensor = shares.get(tensor) ?? new Map<string, Map<number, Runs>>();
-      shares.set(tensor, ofTensor);
+      const ofTensor = getOrMake(shares, tensor, () => new Map<string, Map<number, Runs>>());
       const key = `${axis.id} ${size}`;
-      const byRank = ofTensor.get(key) ?? new Map<number, Runs>();
-      ofTensor.set(key, byRank);
-      const runs = byRank.get(rank) ?? indicesOn(tensor, axis, size, rank);
-      byRank.set(rank, runs);
+      const byRank = getOrMake(ofTensor, key, () => new Map<number, Runs>());
+      const runs = getOrMake(byRank, rank, () => indicesOn(tensor, axis, size, rank));
       return runs;
     },
     valid: new Set(),
     latest: { commands: [], origins: [] },
     meshSizes: (tensors) => {
-      const known = byTable.get(tensors) ?? sizesFromMeshes(tensors);
-      byTable.set(tensors, known);
+      const known = getOrMake(byTable, tensors, () => sizesFromMeshes(tensors));
       return known;
     },
     team: (team) => byTeam.get(team) ?? remember(byTeam, team, team.join(" ")),

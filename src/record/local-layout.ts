@@ -134,9 +134,7 @@ function placeOf(tensor: Tensor): Place {
 function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
   const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
   if (!Number.isSafeInteger(size) || size < 0) {
-    fail({
-      code: "bad-extent",
-      message: `axis ${printIterDomain(axis)} does not have a whole number of elements`,
+    fail("bad-extent", `axis ${printIterDomain(axis)} does not have a whole number of elements`, {
       place: placeOf(tensor),
       found: String(size),
       expected: "a whole number of at least 0",
@@ -151,9 +149,7 @@ function requireMeshSize(tensor: Tensor, logical: IterDomain, id: IterDomainId, 
   const axis = printIterDomain(tensor.domain.loop.find((candidate) => candidate.id === id) ?? logical);
   const along = `along ${type}`;
   if (tensor.mesh?.hasAxis(type) !== true) {
-    return fail({
-      code: "mesh-axis-missing",
-      message: `axis ${axis} is sharded ${along}, which the tensor's mesh does not have`,
+    return fail("mesh-axis-missing", `axis ${axis} is sharded ${along}, which the tensor's mesh does not have`, {
       place: placeOf(tensor),
       found: tensor.mesh === null ? "no mesh" : tensor.mesh.toString(),
       expected: `a mesh with a dimension for ${type}`,
@@ -162,9 +158,7 @@ function requireMeshSize(tensor: Tensor, logical: IterDomain, id: IterDomainId, 
   }
   const devices = tensor.mesh.size(type);
   if (size === devices) return;
-  fail({
-    code: "size-contradicts-mesh",
-    message: `axis ${axis} and the mesh differ in size ${along}`,
+  fail("size-contradicts-mesh", `axis ${axis} and the mesh differ in size ${along}`, {
     place: placeOf(tensor),
     found: `size ${size}, ${devicesAlong(tensor.mesh, type)}`,
     expected: `size ${devices}`,
@@ -175,9 +169,7 @@ function requireMeshSize(tensor: Tensor, logical: IterDomain, id: IterDomainId, 
 function missingSize(tensor: Tensor, axis: IterDomain, inputs: readonly Tensor[]): never {
   const extent = printScalar(axis.extent);
   const holders = inputs.filter(({ domain }) => domain.logical.some((own) => printScalar(own.extent) === extent));
-  return fail({
-    code: "size-missing",
-    message: `${extent} has no size`,
+  return fail("size-missing", `${extent} has no size`, {
     place: placeOf(tensor),
     found: `axis ${printIterDomain(axis)} without a size`,
     expected: `a size for ${extent}`,

@@ -2,6 +2,7 @@
  * The state of one recording: the host program, the values of its names, and the tables that it fills. It exists for
  * one call of `record`.
  */
+import type { DiagnosticDetails, GivenDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
@@ -145,8 +146,11 @@ export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
   return options.protocolAt?.(at(tape.path, 0)) ?? options.protocol;
 }
 
-export function failRecording({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {
-  return failHere(tape, recordedRank({ options }), diagnostic);
+export function failRecording(
+  { tape, options }: Recorder,
+  ...fault: GivenDiagnostic<Omit<DiagnosticDetails, "place">>
+): never {
+  return failHere(tape, recordedRank({ options }), ...fault);
 }
 
 /** The value of an index, peer, bound or predicate. Throws `scalar-missing` and `scalar-invalid`. */
@@ -161,9 +165,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
   });
   if (value === undefined) {
     const names = [...new Set(missing)].join(", ");
-    return failRecording(recorder, {
-      code: "scalar-missing",
-      message: `${names} has no value`,
+    return failRecording(recorder, "scalar-missing", `${names} has no value`, {
       found: `${printScalar(scalar)} with no value for ${names}`,
       expected: "a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call",
       help: `pass { scalars: { ${names}: ... } } (--scalar ${names}=VALUE), or correct the name`,
@@ -171,9 +173,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
   }
   // In JavaScript 0 * -1 is -0. It prints as 0 but is a different key.
   if (Number.isSafeInteger(value)) return value === 0 ? 0 : value;
-  return failRecording(recorder, {
-    code: "scalar-invalid",
-    message: "the value of a scalar expression is not a whole number",
+  return failRecording(recorder, "scalar-invalid", "the value of a scalar expression is not a whole number", {
     found: `${printScalar(scalar)} is ${value}`,
     expected: "a whole number",
     help: "do not divide by 0, and keep numbers below 2^53",

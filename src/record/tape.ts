@@ -5,7 +5,7 @@
 import type { EventId, KernelId, Origin } from "../commands/command.ts";
 import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";
 import type { Kernel } from "../commands/kernel.ts";
-import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
+import { type DiagnosticDetails, fail, type GivenDiagnostic, asDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { sameNumbers } from "../commands/view.ts";
 import { makeId } from "../support/ids.ts";
@@ -122,7 +122,8 @@ export function addKernel(tape: Tape, kernel: Kernel): KernelId {
 }
 
 /** Throws a diagnostic at the current statement and iteration. */
-export function failHere(tape: Tape, rank: number, diagnostic: Omit<Diagnostic, "place">): never {
+export function failHere(tape: Tape, rank: number, ...fault: GivenDiagnostic<Omit<DiagnosticDetails, "place">>): never {
+  const diagnostic = asDiagnostic(fault);
   const { statement, iteration, textOf } = tape;
   const visit = iteration.length === 0 ? "" : `, iteration ${iteration.join(".")}`;
   return fail({

@@ -72,9 +72,7 @@ export function findView(recorder: Recorder, id: TensorId): View | null {
   if (binding === undefined) return null;
   const { freedBy } = stateOf(recorder.memory, binding.view);
   if (freedBy === null) return binding.view;
-  return failRecording(recorder, {
-    code: "not-bound",
-    message: `T${id} is a slice of memory that was deallocated`,
+  return failRecording(recorder, "not-bound", `T${id} is a slice of memory that was deallocated`, {
     found: `an earlier Deallocate of T${freedBy}`,
     expected: "memory that lives as long as its slices are used",
     help: `move the Deallocate of T${freedBy} after the last use of T${id}`,

@@ -1,4 +1,5 @@
 import { invariant } from "../support/invariant.ts";
+import { getOrMake, pushTo } from "../support/lists.ts";
 
 /**
  * The state of a simulated run: which command holds which resource, what waits for it, and when each command ends. Ends
@@ -104,8 +105,7 @@ export function createOccupancy<Q>(
       return null;
     },
     wait: (queue, resource, isFirst = false) => {
-      const others = waiting.get(resource) ?? [];
-      waiting.set(resource, others);
+      const others = getOrMake(waiting, resource, () => []);
       if (isFirst) others.unshift(queue);
       else others.push(queue);
     },
@@ -115,9 +115,7 @@ export function createOccupancy<Q>(
       const work = { queue, rank, resources, deviceUse, start, end, left: busy, since: start, isSlow: false };
       announce(end, work);
       if (deviceUse === "none") return;
-      const others = sharing.get(rank) ?? [];
-      sharing.set(rank, others);
-      others.push(work);
+      pushTo(sharing, rank, work);
       pace(rank, start);
     },
     finish: (work, time) => {

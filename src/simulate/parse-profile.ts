@@ -37,9 +37,7 @@ function invalid({ type, expected, path, input, message }: Issue, source: string
   const place = { kind: "option", text: `profile${steps.join("")} in ${source}` } as const;
   if (type === "strict_object" && expected === "never") {
     const name = String(keys.at(-1));
-    return fail({
-      code: "profile-invalid",
-      message: `a machine profile has an unknown entry ${name}`,
+    return fail("profile-invalid", `a machine profile has an unknown entry ${name}`, {
       place,
       found: name,
       expected: `one of ${message}`,
@@ -47,9 +45,7 @@ function invalid({ type, expected, path, input, message }: Issue, source: string
     });
   }
   const value: unknown = path === undefined ? input : path.at(-1)?.value;
-  return fail({
-    code: "profile-invalid",
-    message: "a machine profile has a value that `braid calibrate` does not write",
+  return fail("profile-invalid", "a machine profile has a value that `braid calibrate` does not write", {
     place,
     found: value === undefined ? "nothing" : jsonText(value),
     expected: message,
@@ -61,9 +57,7 @@ function parsed(text: string, source: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
-    return fail({
-      code: "profile-invalid",
-      message: "a machine profile is not JSON",
+    return fail("profile-invalid", "a machine profile is not JSON", {
       place: { kind: "option", text: source },
       found: error instanceof Error ? error.message : String(error),
       expected: "JSON that braid calibrate wrote",

@@ -28,6 +28,7 @@ import {
   type WaitingWork,
 } from "./occupancy.ts";
 import type { NetworkUse } from "./transfer-cost.ts";
+import { pushTo } from "../support/lists.ts";
 
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */
@@ -176,9 +177,7 @@ function step(
       const recorded = at(at(state.recorded, rank), command.event);
       if (!Number.isNaN(recorded)) return goOn(state, queue, Math.max(time, recorded + costs.event));
       const waiting = at(state.waiting, rank);
-      const others = waiting.get(command.event) ?? [];
-      waiting.set(command.event, others);
-      others.push({ queue, since: time });
+      pushTo(waiting, command.event, { queue, since: time });
       return;
     }
     case "signal": {

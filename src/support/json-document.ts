@@ -6,7 +6,7 @@
 /** Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  const fault = faultOf(text);
+  const fault = asDiagnostic(text);
   if (fault !== null) throw new SyntaxError(fault);
   return value;
 }
@@ -14,7 +14,7 @@ export function parseJson(text: string): unknown {
 const mostLevels = 100;
 
 /** Of valid JSON. */
-function faultOf(text: string): string | null {
+function asDiagnostic(text: string): string | null {
   // One entry for each object or list that is open. Lists have no keys.
   const open: Set<string>[] = [];
   for (const [token, string, colon] of text.matchAll(/("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)|[[\]{}]/gu)) {

@@ -4,3 +4,17 @@ export function pushTo<K, T>(lists: Map<K, T[]>, key: K, value: T): void {
   if (list === undefined) lists.set(key, [value]);
   else list.push(value);
 }
+
+/** The value of a key, which is made where there is none. */
+export function getOrMake<K, V>(values: MapLike<K, V>, key: K, make: () => V): V {
+  const known = values.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  values.set(key, made);
+  return made;
+}
+
+interface MapLike<K, V> {
+  get(key: K): V | undefined;
+  set(key: K, value: V): unknown;
+}

@@ -9,14 +9,17 @@ export interface Message {
   readonly text: string;
 }
 
-/** `code: "...", message: ...` of every diagnostic in a file; what a template fills in is "...". */
+/** The code and message of every diagnostic in a file, as an object or two arguments; what a template fills in is "...". */
 export function messagesIn(file: string): readonly Message[] {
   const text = readFileSync(path.join(root, file), "utf8");
-  return [...text.matchAll(/code: "([a-z-]+)",\s*message:([^\n]+),\n/g)].flatMap(([, code = "", expression = ""]) =>
-    [...expression.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`/g)].map(([, double, single, template]) => ({
-      code,
-      text: (double ?? single ?? template ?? "").replaceAll(/\$\{[^}]*\}/g, "..."),
-    })),
+  const said = /code: "([a-z-]+)",\s*message:([^\n]+),\n|[( ]"([a-z-]+)", ([^\n]+), \{\n/g;
+  return [...text.matchAll(said)].flatMap(([, property, written, argument, passed]) =>
+    [...(written ?? passed ?? "").matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`/g)].map(
+      ([, double, single, template]) => ({
+        code: property ?? argument ?? "",
+        text: (double ?? single ?? template ?? "").replaceAll(/\$\{[^}]*\}/g, "..."),
+      }),
+    ),
   );
 }
 

@@ -65,9 +65,7 @@ export function createGroupMemory(
     return createWasmMemory(bytes, { shared });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return fail({
-      code: "memory-limit",
-      message: "the system cannot provide the memory that the program needs",
+    return fail("memory-limit", "the system cannot provide the memory that the program needs", {
       place: { kind: "call", text: "prepare(program)" },
       found: `${gib(bytes)} for ${counted(program.ranks.length, "rank")} refused: ${error.message}`,
       expected: "enough free memory and address space",
@@ -84,9 +82,7 @@ function refuse(program: Program, otherBytes: number, bytes: number): never {
   const largest = program.ranks
     .map(({ rank, arenaBytes }) => ({ rank, bytes: arenas.reduce((sum, arena) => sum + arenaBytes[arena], 0) }))
     .toSorted((a, b) => b.bytes - a.bytes)[0];
-  return fail({
-    code: "memory-limit",
-    message: "the program needs more memory than the CPU back end can address",
+  return fail("memory-limit", "the program needs more memory than the CPU back end can address", {
     place: { kind: "call", text: "prepare(program)" },
     found: `${gib(bytes)} for ${counted(program.ranks.length, "rank")}`,
     expected: `at most ${gib(addressableBytes)}`,

@@ -48,9 +48,7 @@ export function createCpuBackend(options: CpuOptions = {}): Backend {
 
 async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions): Promise<Group> {
   if (localRanks.length !== world) {
-    fail({
-      code: "device-count",
-      message: "the CPU back end holds all ranks of a world in one process",
+    fail("device-count", "the CPU back end holds all ranks of a world in one process", {
       place: { kind: "call", text: "open({ world, localRanks })" },
       found: `${localRanks.length} local ranks of ${world}`,
       expected: `ranks 0 to ${world - 1}`,

@@ -155,9 +155,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
 }
 
 function timedOut(command: string, timeout: number): never {
-  return fail({
-    code: "timed-out",
-    message: `the run did not end within ${timeout} ms`,
+  return fail("timed-out", `the run did not end within ${timeout} ms`, {
     place: { kind: "statement", text: command },
     found: "a run that is still in progress",
     expected: `an end within ${timeout} ms`,

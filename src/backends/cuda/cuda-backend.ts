@@ -54,9 +54,7 @@ export function createCudaBackend(options: CudaOptions): Backend {
 function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Group {
   const { rank, worldSize } = options.rendezvous;
   if (world !== worldSize || localRanks.length !== 1 || localRanks[0] !== rank) {
-    fail({
-      code: "device-count",
-      message: "the CUDA back end holds one rank per process",
+    fail("device-count", "the CUDA back end holds one rank per process", {
       place: { kind: "call", text: "open({ world, localRanks })" },
       found: `world ${world}, local ranks ${localRanks.join(", ")}`,
       expected: `world ${worldSize}, local rank ${rank}`,

@@ -141,9 +141,7 @@ function text(bytes: Uint8Array): string {
 }
 
 function tooFewGpus(rank: number, ordinal: number, count: number): never {
-  return fail({
-    code: "backend-unavailable",
-    message: "this machine has too few GPUs",
+  return fail("backend-unavailable", "this machine has too few GPUs", {
     place: { kind: "option", text: "--on cuda --devices" },
     found: `${count} GPUs; rank ${rank} needs GPU ${ordinal}`,
     expected: `at least ${ordinal + 1}`,
@@ -152,9 +150,7 @@ function tooFewGpus(rank: number, ordinal: number, count: number): never {
 }
 
 function tooOld(rank: number, name: string, capability: number): never {
-  return fail({
-    code: "gpu-unsupported",
-    message: "this GPU is too old for the CUDA back end",
+  return fail("gpu-unsupported", "this GPU is too old for the CUDA back end", {
     place: { kind: "option", text: "--on cuda" },
     found: `rank ${rank}: ${name}, compute capability ${(capability / 10).toFixed(1)}`,
     expected: `compute capability ${(oldestCapability / 10).toFixed(1)} (Ampere) or newer`,

@@ -84,9 +84,7 @@ async function zeroSlots(
 }
 
 function busyGpu(rank: number, timeout: number): never {
-  return fail({
-    code: "timed-out",
-    message: `the GPU of rank ${rank} does not answer`,
+  return fail("timed-out", `the GPU of rank ${rank} does not answer`, {
     place: { kind: "call", text: "prepare(program)" },
     found: `a memset that takes longer than ${timeout} ms`,
     expected: "an idle GPU",

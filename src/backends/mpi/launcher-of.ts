@@ -38,9 +38,7 @@ export function requireConnection(env: Environment): void {
   if (isConnection(Number(descriptor)) && !isBehindNpm(env)) return;
   const [, script] = process.argv;
   const started = script === undefined ? "node" : `node ${realpathSync(script)}`;
-  fail({
-    code: "launcher-environment",
-    message: "the connection to the MPI launcher was closed before Braid started",
+  fail("launcher-environment", "the connection to the MPI launcher was closed before Braid started", {
     place: { kind: "call", text: "environment variables of the launcher" },
     found: `PMI_FD=${descriptor}, which is no open connection on all processes`,
     expected: "the connection that the launcher opened for this process",
@@ -50,9 +48,7 @@ export function requireConnection(env: Environment): void {
 
 /** Throws `launcher-environment`: each task would be a world of its own. */
 export function notConnected(tasks: number): never {
-  return fail({
-    code: "launcher-environment",
-    message: "srun did not connect the processes for MPI",
+  return fail("launcher-environment", "srun did not connect the processes for MPI", {
     place: { kind: "call", text: "environment variables of srun" },
     found: `${tasks} tasks, and neither PMIX_RANK nor PMI_RANK`,
     expected: "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH",

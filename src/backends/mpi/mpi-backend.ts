@@ -57,9 +57,7 @@ export function createMpiBackend({ messages, processesHere, blas, flight }: MpiO
 }
 
 function tooFewRanks(world: number, size: number): never {
-  return fail({
-    code: "device-count",
-    message: "there are more processes than devices",
+  return fail("device-count", "there are more processes than devices", {
     place: { kind: "option", text: "--devices" },
     found: `${world} devices, ${size} processes`,
     expected: `at least ${size} devices: every process holds one or more`,
@@ -68,9 +66,7 @@ function tooFewRanks(world: number, size: number): never {
 }
 
 function otherRanks(given: readonly number[], held: readonly number[], world: number): never {
-  return fail({
-    code: "device-count",
-    message: "this process does not hold those ranks",
+  return fail("device-count", "this process does not hold those ranks", {
     place: { kind: "call", text: "MultiDeviceExecutor.create(source, { localRanks })" },
     found: given.join(", "),
     expected: `${held.join(", ")}, this process's ranks of ${world} devices`,

@@ -74,9 +74,7 @@ export function startMpi(environment: Environment): StartedMpi {
   }
   if (tasks > 1) notConnected(tasks);
   const files = abis.flatMap((abi) => abi.files).join(", ");
-  return fail({
-    code: "backend-unavailable",
-    message: "no MPI library loads",
+  return fail("backend-unavailable", "no MPI library loads", {
     place: { kind: "option", text: "--on mpi" },
     found: `no ${files} on the loader's path, nor in ${mpiFolders().join(", ")}`,
     expected: wanted === null ? "an MPI library" : `the library of the launcher, which is that of ${wanted}`,
@@ -85,9 +83,7 @@ export function startMpi(environment: Environment): StartedMpi {
 }
 
 function noThreads({ version, file }: MpiLibrary): never {
-  return fail({
-    code: "backend-unavailable",
-    message: "the MPI library does not allow threads in the process",
+  return fail("backend-unavailable", "the MPI library does not allow threads in the process", {
     place: { kind: "option", text: "--on mpi" },
     found: `${version} (${file}): MPI_THREAD_SINGLE`,
     expected: "at least MPI_THREAD_FUNNELED: streams run on threads, and the main thread calls MPI",

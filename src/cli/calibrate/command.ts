@@ -124,9 +124,7 @@ function hostOf(hosts: ProbeHosts, places: ContenderPlaces, exchange: Exchange, 
 }
 
 function rankFailed(why: string): never {
-  return fail({
-    code: "rank-failed",
-    message: "a rank could not run the probes",
+  return fail("rank-failed", "a rank could not run the probes", {
     place: { kind: "option", text: "braid calibrate" },
     found: why,
     expected: "every rank to run the probes",
@@ -148,9 +146,7 @@ function rounded(profile: MachineProfile): unknown {
 /** Throws `option-value` for MPI, which runs programs. */
 export function measuredTarget(on: OptionValue<"on">): Target {
   if (on !== "mpi") return on;
-  return fail({
-    code: "option-value",
-    message: "what is measured runs on one host",
+  return fail("option-value", "what is measured runs on one host", {
     place: { kind: "option", text: "--on" },
     found: "--on mpi",
     expected: "--on cpu, or --on cuda",

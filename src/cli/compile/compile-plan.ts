@@ -93,9 +93,7 @@ export async function compilePlan(
 
 function requireGpus({ on }: Options<"on">): void {
   if (on === "cuda") return;
-  fail({
-    code: "option-value",
-    message: "a plan is for GPUs",
+  fail("option-value", "a plan is for GPUs", {
     place: { kind: "option", text: "--on" },
     found: `--on ${on}`,
     expected: "--on cuda, which is the default",

@@ -37,9 +37,7 @@ async function documentOf(file: string): Promise<unknown> {
   try {
     return JSON.parse(utf8Text(bytes[0] === 0x1f ? gunzipSync(bytes, { maxOutputLength: mostBytes }) : bytes));
   } catch (error) {
-    return fail({
-      code: "trace-invalid",
-      message: "a trace of PyTorch is no JSON",
+    return fail("trace-invalid", "a trace of PyTorch is no JSON", {
       place: { kind: "file", path: file },
       found: error instanceof Error ? error.message : String(error),
       expected: `what prof.export_chrome_trace writes, of at most ${mostBytes / 2 ** 20} MiB`,

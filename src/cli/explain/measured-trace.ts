@@ -15,9 +15,7 @@ import { type ReadTrace, readChromeTrace } from "../../trace/chrome/read-trace.t
 /** Throws `file-unreadable` and `trace-invalid`. */
 export async function readTrace(file: string): Promise<ReadTrace> {
   const text = await readRegularText(file).catch((error: unknown) =>
-    fail({
-      code: "file-unreadable",
-      message: "the trace cannot be read",
+    fail("file-unreadable", "the trace cannot be read", {
       place: { kind: "option", text: `--trace ${file}` },
       found: systemReason(error),
       expected: "a file that braid run --trace wrote",
@@ -45,9 +43,7 @@ export function measuredRun(
     const named = ({ devices, on, hash: own }: { devices: number; on: string; hash: string }): string =>
       `program ${own}, on ${counted(devices, "device")} (${on})`;
     const differing = optionsThatDiffer(options, run.options, "here");
-    fail({
-      code: "trace-mismatch",
-      message: "the trace shows a run of another program",
+    fail("trace-mismatch", "the trace shows a run of another program", {
       place: { kind: "option", text: "--trace" },
       found: named({ ...run, hash: run.program }),
       expected: named({ devices: program.ranks.length, on: options["--on"] ?? run.on, hash }),

@@ -269,9 +269,7 @@ function badPart({ read, separator }: ReadKind<unknown>, text: string): string {
 }
 
 function badValue(flag: string, text: string, expected: string, help: string): never {
-  return fail({
-    code: "option-value",
-    message: `option ${flag} has a bad value`,
+  return fail("option-value", `option ${flag} has a bad value`, {
     place: { kind: "option", text: flag },
     found: text === "" ? "nothing" : text,
     expected,

@@ -22,9 +22,7 @@ export async function profileToChooseWith({
 }: Options<"schedule" | "profile"> & { readonly explain?: boolean }): Promise<MachineProfile | null> {
   if (profile !== undefined && (isOpen(schedule) || explain)) return parsedProfile(profile);
   if (profile !== undefined) {
-    return fail({
-      code: "option-value",
-      message: "a schedule is given, and a profile to choose one",
+    return fail("option-value", "a schedule is given, and a profile to choose one", {
       place: { kind: "option", text: "--profile" },
       found: profile,
       expected: "--schedule auto with --profile, or no --profile",
@@ -32,9 +30,7 @@ export async function profileToChooseWith({
     });
   }
   if (schedule !== "auto") return null;
-  return fail({
-    code: "option-value",
-    message: "there is no profile to choose a schedule with",
+  return fail("option-value", "there is no profile to choose a schedule with", {
     place: { kind: "option", text: "--schedule" },
     found: "auto",
     expected: "--profile FILE with --schedule auto",
@@ -84,9 +80,7 @@ const withMachine = v.object({ machine: v.string() });
 /** The profile to predict with. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
 export async function profileToPredictWith({ profile }: Options<"profile">): Promise<MachineProfile> {
   if (profile !== undefined) return parsedProfile(profile);
-  return fail({
-    code: "option-value",
-    message: "a prediction needs the profile of a machine",
+  return fail("option-value", "a prediction needs the profile of a machine", {
     place: { kind: "option", text: "--profile" },
     found: "no --profile",
     expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
@@ -98,18 +92,14 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
 export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile): void {
   if (measured === on) return;
   if (on === "cuda") {
-    fail({
-      code: "option-value",
-      message: "the profile is of a CPU, and the program is for GPUs",
+    fail("option-value", "the profile is of a CPU, and the program is for GPUs", {
       place: { kind: "option", text: "--profile" },
       found: `${machine}, with --on cuda`,
       expected: "no --on, or a profile of GPUs",
       help: `leave --on out, or name a profile of GPUs: ${usualProfile()}`,
     });
   }
-  fail({
-    code: "option-value",
-    message: "the profile is of GPUs, and the program is for the CPU",
+  fail("option-value", "the profile is of GPUs, and the program is for the CPU", {
     place: { kind: "option", text: "--profile" },
     found: `${machine}, with --on cpu`,
     expected: "no --on, or a profile of this machine's CPU",
@@ -134,9 +124,7 @@ async function readProfile(file: string): Promise<string> {
   } catch (error) {
     const shipped = readShippedProfile(file);
     if (shipped !== null) return shipped;
-    return fail({
-      code: "file-unreadable",
-      message: "the machine profile cannot be read",
+    return fail("file-unreadable", "the machine profile cannot be read", {
       place: { kind: "option", text: "--profile" },
       found: `${file}: ${systemReason(error)}`,
       expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),

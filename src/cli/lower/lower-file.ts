@@ -122,9 +122,7 @@ function passSection({ pass, changed, text }: PassText): string {
 
 function requireRank(rank: number, devices: number): void {
   if (rank < devices) return;
-  fail({
-    code: "option-value",
-    message: `there is no rank ${rank} among ${devices} ${devices === 1 ? "device" : "devices"}`,
+  fail("option-value", `there is no rank ${rank} among ${devices} ${devices === 1 ? "device" : "devices"}`, {
     place: { kind: "option", text: "--rank" },
     found: String(rank),
     expected: `0 to ${devices - 1}`,
@@ -135,9 +133,7 @@ function requireRank(rank: number, devices: number): void {
 /** Fails for a dump, which is lowered already. */
 function requireRan(printAfter: string | undefined, ran: readonly PassText[]): void {
   if (printAfter === undefined || ran.length > 0) return;
-  fail({
-    code: "option-value",
-    message: printAfter === "all" ? "no pass ran" : `pass ${printAfter} did not run`,
+  fail("option-value", printAfter === "all" ? "no pass ran" : `pass ${printAfter} did not run`, {
     place: { kind: "option", text: "--print passes" },
     found: printAfter,
     expected: "a program file that builds a Fusion",
@@ -153,9 +149,7 @@ function requireOnePrinted({ printAfter, printLists, printReshardings }: LowerFl
     ...(printLists ? ["lists"] : []),
   ];
   if (printed.length < 2) return;
-  fail({
-    code: "option-value",
-    message: "braid lower prints one thing",
+  fail("option-value", "braid lower prints one thing", {
     place: { kind: "option", text: "--print" },
     found: printed.join(","),
     expected: "passes, reshardings or lists, or no --print for the host program",
@@ -166,9 +160,7 @@ function requireOnePrinted({ printAfter, printLists, printReshardings }: LowerFl
 function requirePass(name: string): void {
   const known = ["all", ...passNames];
   if (known.includes(name)) return;
-  fail({
-    code: "option-value",
-    message: `there is no pass ${name}`,
+  fail("option-value", `there is no pass ${name}`, {
     place: { kind: "option", text: "--print passes" },
     found: name,
     expected: `one of ${known.join(", ")}`,

@@ -15,9 +15,7 @@ export function reshardingsText(
   { sizes, json }: Options<"sizes" | "json">,
 ): string {
   if (!("data" in source)) {
-    return fail({
-      code: "option-value",
-      message: "a host program has its communications already",
+    return fail("option-value", "a host program has its communications already", {
       place: { kind: "option", text: "--print reshardings" },
       found: file,
       expected: "a program file that builds a Fusion",

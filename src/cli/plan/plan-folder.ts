@@ -38,9 +38,7 @@ export async function writePlanFolder(folder: string, files: PlanFiles): Promise
 }
 
 function unreadable(folder: string, name: string, error: unknown): never {
-  return fail({
-    code: "file-unreadable",
-    message: "a plan's file cannot be read",
+  return fail("file-unreadable", "a plan's file cannot be read", {
     place: { kind: "file", path: path.join(folder, name) },
     found: systemReason(error),
     expected: "a folder that braid compile wrote, with all of its files",
@@ -49,9 +47,7 @@ function unreadable(folder: string, name: string, error: unknown): never {
 }
 
 function unwritable(folder: string, error: unknown): never {
-  return fail({
-    code: "file-unwritable",
-    message: "a plan cannot be written",
+  return fail("file-unwritable", "a plan cannot be written", {
     place: { kind: "option", text: "-o" },
     found: `${folder}: ${systemReason(error)}`,
     expected: "a folder that can be made and written",

@@ -83,9 +83,7 @@ function planRunText({ plan, devices, seed, milliseconds, outputs, written }: Pl
 }
 
 function alreadyCompiled(flag: string): never {
-  return fail({
-    code: "option-value",
-    message: "a plan is already compiled",
+  return fail("option-value", "a plan is already compiled", {
     place: { kind: "option", text: flag },
     found: `${flag} for a plan`,
     expected: `one of ${openOptions.map(flagOf).join(", ")}`,
@@ -94,9 +92,7 @@ function alreadyCompiled(flag: string): never {
 }
 
 function notOnGpus(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "a plan runs on GPUs only",
+  return fail("option-value", "a plan runs on GPUs only", {
     place: { kind: "option", text: "--on" },
     found: `${file} without --on cuda`,
     expected: "--on cuda",
@@ -105,9 +101,7 @@ function notOnGpus(file: string): never {
 }
 
 function otherWorld(file: string, found: number, expected: number): never {
-  return fail({
-    code: "plan-mismatch",
-    message: "a plan is for another number of devices",
+  return fail("plan-mismatch", "a plan is for another number of devices", {
     place: { kind: "file", path: file },
     found: `${found} devices`,
     expected: `${expected}`,

@@ -125,9 +125,7 @@ function requireTarget(
   if (capability >= target.capability && smCount >= target.multiprocessors) return;
   const text = (of: number, count: number): string =>
     `compute capability ${(of / 10).toFixed(1)}, ${count} multiprocessors`;
-  fail({
-    code: "plan-mismatch",
-    message: "a plan is for larger or newer GPUs",
+  fail("plan-mismatch", "a plan is for larger or newer GPUs", {
     place: { kind: "file", path: folder },
     found: `rank ${rank}: ${name}, ${text(capability, smCount)}`,
     expected: `at least ${text(target.capability, target.multiprocessors)}`,

@@ -38,9 +38,7 @@ export async function verifyPlan(
 }
 
 function verified(flag: string): never {
-  return fail({
-    code: "option-value",
-    message: "a plan was verified when it was made",
+  return fail("option-value", "a plan was verified when it was made", {
     place: { kind: "option", text: flag },
     found: `${flag} for a plan`,
     expected: "no option but --json",

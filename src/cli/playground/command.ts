@@ -51,9 +51,7 @@ function signalled(): Promise<ExitStatus> {
 function portOf(text: string): number {
   const port = /^\d+$/u.test(text) ? Number(text) : Number.NaN;
   if (port >= 0 && port <= largestPort) return port;
-  return fail({
-    code: "option-value",
-    message: "the port is not a port number",
+  return fail("option-value", "the port is not a port number", {
     place: { kind: "option", text: "--port" },
     found: text,
     expected: `a whole number from 0 to ${largestPort}; 0: any free port`,
@@ -66,9 +64,7 @@ async function serve(folder: string, port: number | null): Promise<Serving> {
     return await serveFolder(folder, port ?? usualPort);
   } catch (error) {
     if (port === null) return serveFolder(folder, 0);
-    return fail({
-      code: "option-value",
-      message: "the port is not available",
+    return fail("option-value", "the port is not available", {
       place: { kind: "option", text: "--port" },
       found: `${port}: ${systemReason(error)}`,
       expected: "a port that no other program uses",
@@ -83,9 +79,7 @@ async function builtFolder(): Promise<string> {
     await access(path.join(folder, "index.html"));
     return folder;
   } catch (error) {
-    return fail({
-      code: "file-unreadable",
-      message: "the playground is not built",
+    return fail("file-unreadable", "the playground is not built", {
       place: { kind: "file", path: folder },
       found: systemReason(error),
       expected: "the files of the page",

@@ -55,9 +55,7 @@ function requireHosts(file: string, hosts: readonly HostProgram[]): void {
       findings = validateHostProgram(host);
     } catch (error) {
       // A program that the builder made was validated there: only one written by hand has another form.
-      fail({
-        code: "program-invalid",
-        message: "the program returns a HostProgram that was not made by a builder",
+      fail("program-invalid", "the program returns a HostProgram that was not made by a builder", {
         place: { kind: "file", path: file },
         found: error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error),
         expected: "a HostProgram as HostProgramBuilder or parse makes it",
@@ -98,9 +96,7 @@ function requireKnownScalars(file: string, hosts: readonly HostProgram[], given:
   const open = [...new Set(hosts.flatMap(openScalars))];
   const unknown = [...given.keys()].find((name) => !open.includes(name));
   if (unknown === undefined) return;
-  fail({
-    code: "option-unknown",
-    message: `${file} has no open scalar ${unknown}`,
+  fail("option-unknown", `${file} has no open scalar ${unknown}`, {
     place: { kind: "option", text: `--scalar ${unknown}=${given.get(unknown)}` },
     found: unknown,
     expected: open.length === 0 ? "no --scalar, since no value is left open" : `one of ${open.join(", ")}`,

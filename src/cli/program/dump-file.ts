@@ -41,7 +41,7 @@ export function fileToBuild(file: string, { reference }: Options<"reference">): 
 
 export function badReference(found: string, expected: string, help: string): never {
   const place = { kind: "option", text: "--reference" } as const;
-  return fail({ code: "option-value", message: "the reference cannot be used", place, found, expected, help });
+  return fail("option-value", "the reference cannot be used", { place, found, expected, help });
 }
 
 /** The model of memory and communicators that a file is compiled for: dumps are nvFuser's. */
@@ -58,9 +58,7 @@ export function requireNotLowered(file: string, given: GivenOptions<LoweringName
   const name = loweringNames.find((each) => each !== "protocol" && given[each] !== undefined);
   if (name === undefined) return;
   const flag = flagOf(name);
-  fail({
-    code: "option-value",
-    message: "a dump is already lowered",
+  fail("option-value", "a dump is already lowered", {
     place: { kind: "option", text: flag },
     found: `${flag} for the dump ${file}`,
     expected: `no lowering option other than ${flagOf("protocol")}`,

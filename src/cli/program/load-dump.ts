@@ -34,9 +34,7 @@ export async function loadDump(file: string, devices: number | null, flags: Dump
 function containerOf({ entry }: Options<"entry">): number | null {
   if (entry === undefined) return null;
   if (/^\d+$/u.test(entry)) return Number(entry);
-  return fail({
-    code: "option-value",
-    message: "the containers of a dump have no names",
+  return fail("option-value", "the containers of a dump have no names", {
     place: { kind: "option", text: "--entry" },
     found: entry,
     expected: "a whole number of at least 0",
@@ -48,9 +46,7 @@ async function readText(file: string): Promise<string> {
   try {
     return await readRegularText(file);
   } catch (error) {
-    return fail({
-      code: "file-unreadable",
-      message: "the dump cannot be read",
+    return fail("file-unreadable", "the dump cannot be read", {
       place: { kind: "file", path: file },
       found: systemReason(error),
       expected: `a readable file that ends in ${dumpExtensions.join(", ")}`,

@@ -63,9 +63,7 @@ function exportOf(module: unknown): Pick<Diagnostic, "message" | "found"> & { re
 async function requireFile(file: string, absolute: string): Promise<void> {
   const problem = await unreadable(absolute);
   if (problem === undefined) return;
-  fail({
-    code: "file-unreadable",
-    message: "the program file cannot be read",
+  fail("file-unreadable", "the program file cannot be read", {
     place: { kind: "file", path: file },
     found: problem,
     expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,

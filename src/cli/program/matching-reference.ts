@@ -13,9 +13,7 @@ export function requireMatchingReference(reference: Signature, program: Signatur
     const found = textOf(reference, reference[side], own);
     const expected = textOf(program, program[side], sizes);
     if (found === expected) continue;
-    fail({
-      code: "host-programs-differ",
-      message: `the reference has other ${side} than the program`,
+    fail("host-programs-differ", `the reference has other ${side} than the program`, {
       place: { kind: "option", text: "--check" },
       found,
       expected,

@@ -14,9 +14,7 @@ export function modelSizes(
     if (size === null) continue;
     sizes.set(extent, size);
     if (size >= (min ?? 0) && size <= (max ?? Infinity)) continue;
-    fail({
-      code: "option-value",
-      message: `the model takes no ${size} for ${name}`,
+    fail("option-value", `the model takes no ${size} for ${name}`, {
       place: { kind: "option", text: "--sizes" },
       found: `${name}=${size}`,
       expected: `${min ?? 0} to ${max ?? "any number"}`,

@@ -36,9 +36,7 @@ export async function loadModel(file: string, flags: ModelFlags): Promise<Import
 /** Throws `option-value`. */
 function requireGradients({ gradients, half }: ModelFlags): void {
   if (half === undefined || gradients !== undefined) return;
-  fail({
-    code: "option-value",
-    message: "there are no gradients, so the program has no halves",
+  fail("option-value", "there are no gradients, so the program has no halves", {
     place: { kind: "option", text: `--half ${half.pass}` },
     found: "no --gradients",
     expected: "--gradients with the name of the cotangent",
@@ -60,9 +58,7 @@ export async function devicesOfModel(file: string, flags: ModelFlags): Promise<n
 /** Throws `file-unreadable`. */
 async function planIn(file: string): Promise<{ readonly text: string; readonly file: string }> {
   const text = await readRegularText(file).catch((error: unknown) =>
-    fail({
-      code: "file-unreadable",
-      message: "the sharding plan cannot be read",
+    fail("file-unreadable", "the sharding plan cannot be read", {
       place: { kind: "option", text: `--plan ${file}` },
       found: systemReason(error),
       expected: "a readable file of JSON, or auto",
@@ -96,9 +92,7 @@ export async function programOfModel(
 }
 
 function unreadable(file: string, error: unknown): never {
-  return fail({
-    code: "file-unreadable",
-    message: "the model cannot be read",
+  return fail("file-unreadable", "the model cannot be read", {
     place: { kind: "file", path: file },
     found: systemReason(error),
     expected: `a readable file that ends in ${loaders.flatMap(({ suffixes }) => suffixes).join(", ")}`,

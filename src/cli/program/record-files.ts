@@ -28,9 +28,7 @@ export async function recordFilesIn(files: readonly string[], kind: RecordKind):
   const other = found.findIndex((each) => each.length === 0);
   if (other < 0) return found.flat();
   if (files.length === 1) return null;
-  return fail({
-    code: "option-value",
-    message: `several files can be ${kind.verb} only if they are ${kind.what}`,
+  return fail("option-value", `several files can be ${kind.verb} only if they are ${kind.what}`, {
     place: { kind: "option", text: files.length > 2 ? "FILES" : files.join(" ") },
     found: `${files[other]}, which is none`,
     expected: `one program, or ${kind.what} of ${kind.name}, one of each rank`,
@@ -55,9 +53,7 @@ async function isRecord(file: string, { magic }: RecordKind): Promise<boolean> {
 /** `what`: `flight record`. Throws `file-unreadable`. */
 export function readRecord(file: string, what: string, { name }: Pick<RecordKind, "name">): Promise<Buffer> {
   return readRegularFile(file).catch((error: unknown) =>
-    fail({
-      code: "file-unreadable",
-      message: `a ${what} cannot be read`,
+    fail("file-unreadable", `a ${what} cannot be read`, {
       place: { kind: "file", path: file },
       found: systemReason(error),
       expected: `a readable file of ${name}`,

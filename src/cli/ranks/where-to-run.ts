@@ -44,9 +44,7 @@ export function whereToRun(
     return { kind: count === 1 ? "here" : "processes", devices: count };
   }
   if (devices !== null && devices !== place.worldSize) {
-    fail({
-      code: "device-count",
-      message: "the launcher did not start one rank per device",
+    fail("device-count", "the launcher did not start one rank per device", {
       place: { kind: "option", text: "--devices" },
       found: `--devices ${devices}, ${place.worldSize} ranks from ${place.launcher}`,
       expected: `--devices ${place.worldSize}, or no --devices`,
@@ -59,9 +57,7 @@ export function whereToRun(
 /** Throws `device-count`. */
 export function requireSeveralDevices(devices: number): void {
   if (devices >= 2) return;
-  fail({
-    code: "device-count",
-    message: "copies between devices need at least two devices",
+  fail("device-count", "copies between devices need at least two devices", {
     place: { kind: "option", text: "--devices" },
     found: String(devices),
     expected: "a whole number of at least 2",

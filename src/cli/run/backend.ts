@@ -63,9 +63,7 @@ async function interleavingText(order: string): Promise<string> {
   try {
     return await readRegularText(order);
   } catch (error) {
-    return fail({
-      code: "file-unreadable",
-      message: "the interleaving cannot be read",
+    return fail("file-unreadable", "the interleaving cannot be read", {
       place: { kind: "option", text: "--interleaving" },
       found: `${order}: ${systemReason(error)}`,
       expected: "seed:S, hold:RANK:COMMAND, or a readable file of RANK:STREAM lines",
@@ -75,9 +73,7 @@ async function interleavingText(order: string): Promise<string> {
 }
 
 function cpuOnly(on: string): never {
-  return fail({
-    code: "option-value",
-    message: "an interleaving runs on the CPU only",
+  return fail("option-value", "an interleaving runs on the CPU only", {
     place: { kind: "option", text: "--interleaving" },
     found: `--on ${on}`,
     expected: "--on cpu",

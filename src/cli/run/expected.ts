@@ -48,9 +48,7 @@ export async function inputsFrom(
   }
   const missing = names.find((_, i) => !found.has(i) && !own.has(i));
   if (missing !== undefined) {
-    fail({
-      code: "option-value",
-      message: `the file of --input has no tensor for input ${at(missing, 0)}`,
+    fail("option-value", `the file of --input has no tensor for input ${at(missing, 0)}`, {
       place: { kind: "option", text: `--input ${files.join(" --input ")}` },
       found: "none of its names",
       expected: missing.join(", "),
@@ -77,9 +75,7 @@ export async function expectedOutputs(
   const names = namesFor(signature, model, "outputs");
   const found = await namedTensors({ flag: "--expect", file }, names, signature, signature.outputs, sizes);
   if (found.every((tensor) => tensor === null)) {
-    fail({
-      code: "option-value",
-      message: "the file of --expect has none of the outputs",
+    fail("option-value", "the file of --expect has none of the outputs", {
       place: { kind: "option", text: `--expect ${file}` },
       found: "none of their names",
       expected: names.flat().join(", "),

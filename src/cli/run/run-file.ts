@@ -338,9 +338,7 @@ function writeTrace(
 
 /** Throws `option-value`. */
 function nothingToCheckWith(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "--check needs a reference, and this host program has none",
+  return fail("option-value", "--check needs a reference, and this host program has none", {
     place: { kind: "option", text: "--check" },
     found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
     expected: isDumpFile(file)
@@ -355,9 +353,7 @@ function nothingToCheckWith(file: string): never {
 /** Throws `option-value`. */
 function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
   if (!explain || interleaving === undefined) return;
-  fail({
-    code: "option-value",
-    message: "a run with an interleaving has no times to explain: its streams take turns on one thread",
+  fail("option-value", "a run with an interleaving has no times to explain: its streams take turns on one thread", {
     place: { kind: "option", text: "--print explain" },
     found: `--print explain with --interleaving ${interleaving}`,
     expected: "a run by the back end's own threads or GPUs",
@@ -368,9 +364,7 @@ function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
 /** Throws `option-value`. */
 function requireExplainedReport({ explain, report }: RunFlags): void {
   if (explain || report === undefined) return;
-  fail({
-    code: "option-value",
-    message: "the report of a run shows it explained, so it needs --print explain",
+  fail("option-value", "the report of a run shows it explained, so it needs --print explain", {
     place: { kind: "option", text: `--report ${report}` },
     found: "--report without --print explain",
     expected: "--print explain --report FILE",

@@ -69,9 +69,7 @@ export async function writeTraceFile(file: string, pieces: Iterable<string>): Pr
 }
 
 function unwritable(file: string, found: string): never {
-  return fail({
-    code: "file-unwritable",
-    message: "the trace cannot be written",
+  return fail("file-unwritable", "the trace cannot be written", {
     place: { kind: "option", text: `--trace ${file}` },
     found,
     expected: "a file in a folder that exists and can be written to",

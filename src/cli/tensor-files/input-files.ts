@@ -56,9 +56,7 @@ function inputNamed({ tensors, inputs }: Signature, name: string, { file }: Inpu
   const position = names.findIndex((each) => each.includes(name));
   if (position >= 0) return position;
   const known = names.flat();
-  return fail({
-    code: "option-unknown",
-    message: `the program has no input ${name}`,
+  return fail("option-unknown", `the program has no input ${name}`, {
     place: inputPlace(file),
     found: name,
     expected: known.length === 0 ? "no --input, since the program has no inputs" : `one of ${known.join(", ")}`,
@@ -72,9 +70,7 @@ const inputPlace = (file: string): Place => ({ kind: "option", text: `--input ${
 function requireForm(tensor: IrTensor, name: string, { path: file, dtype, spelling, shape }: StoredTensor): void {
   const axes = withoutReductions(tensor.domain.logical).map(({ extent }) => printScalar(extent));
   if (dtype === tensor.dtype && shape.length === axes.length) return;
-  fail({
-    code: "input-shape",
-    message: `the file of input ${name} has another ${dtype === tensor.dtype ? "number of axes" : "dtype"}`,
+  fail("input-shape", `the file of input ${name} has another ${dtype === tensor.dtype ? "number of axes" : "dtype"}`, {
     place: { kind: "file", path: file },
     found: `${dtype ?? "a dtype that Braid does not have"} (${spelling}) [${shape.join(", ")}]`,
     expected: `${tensor.dtype} [${axes.join(", ")}]`,
@@ -99,9 +95,7 @@ export function sizesWithFiles(
       const size = at(shape, axis);
       const other = sizes.get(extent.name);
       if (other !== undefined && other !== size) {
-        fail({
-          code: "size-mismatch",
-          message: `${extent.name} has two sizes`,
+        fail("size-mismatch", `${extent.name} has two sizes`, {
           place: { kind: "file", path: file },
           found: `${size} along axis ${axis}, and ${other} from ${sources.get(extent.name)}`,
           expected: `one size for all axes of extent ${extent.name}`,
@@ -121,9 +115,7 @@ export function requireFileShapes({ tensors, inputs }: Signature, files: InputFi
     const tensor = at(tensors, at(inputs, position));
     const expected = shapeOf(tensor, sizes);
     if (expected.every((extent, axis) => extent === shape[axis] && extent > 0)) continue;
-    fail({
-      code: "input-shape",
-      message: `the file of input ${at(namesOfTensor(tensor), 0)} has another shape`,
+    fail("input-shape", `the file of input ${at(namesOfTensor(tensor), 0)} has another shape`, {
       place: { kind: "file", path: file },
       found: `[${shape.join(", ")}]`,
       expected: `[${withoutReductions(tensor.domain.logical)
@@ -147,9 +139,7 @@ export async function readInputFiles(
 }
 
 function givenTwice(name: string, earlier: StoredTensor, { path: file }: StoredTensor): never {
-  return fail({
-    code: "option-value",
-    message: `input ${name} is given twice`,
+  return fail("option-value", `input ${name} is given twice`, {
     place: inputPlace(file),
     found: earlier.path === file ? `twice from ${file}` : `from ${earlier.path} and from ${file}`,
     expected: "one file per input",
@@ -158,9 +148,7 @@ function givenTwice(name: string, earlier: StoredTensor, { path: file }: StoredT
 }
 
 function nameMissing(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "a .npy file does not say which input it is",
+  return fail("option-value", "a .npy file does not say which input it is", {
     place: inputPlace(file),
     found: file,
     expected: "NAME=FILE",
@@ -169,9 +157,7 @@ function nameMissing(file: string): never {
 }
 
 function unknownFormat(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "the file of an input has an unknown format",
+  return fail("option-value", "the file of an input has an unknown format", {
     place: inputPlace(file),
     found: path.extname(file) === "" ? "no extension" : `a file that ends in ${path.extname(file)}`,
     expected: "a file that ends in .npy or .safetensors, or in .npz without NAME=",
@@ -180,9 +166,7 @@ function unknownFormat(file: string): never {
 }
 
 function noTensors(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "the file of inputs has no tensors",
+  return fail("option-value", "the file of inputs has no tensors", {
     place: inputPlace(file),
     found: "a header without tensors",
     expected: "a tensor for each input that the file is to give",
@@ -192,9 +176,7 @@ function noTensors(file: string): never {
 
 function notInFile(name: string, file: string, stored: readonly StoredTensor[]): never {
   const names = stored.map((each) => each.name ?? "");
-  return fail({
-    code: "option-value",
-    message: `the file has no tensor ${name}`,
+  return fail("option-value", `the file has no tensor ${name}`, {
     place: inputPlace(`${name}=${file}`),
     found: names.length === 0 ? "no tensors" : names.join(", "),
     expected: `a tensor ${name}, or one tensor only`,

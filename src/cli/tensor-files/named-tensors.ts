@@ -84,9 +84,7 @@ async function tensorsIn({ flag, file }: NamedFile): Promise<Reads> {
     const all = await withTensorFile(file, safetensorsTensors);
     return new Map(all.map((stored) => [stored.name ?? "", () => readStored(stored, dtypeOf(stored))]));
   }
-  return fail({
-    code: "option-value",
-    message: `the file of ${flag} has an unknown format`,
+  return fail("option-value", `the file of ${flag} has an unknown format`, {
     place: { kind: "option", text: `${flag} ${file}` },
     found: extension === "" ? "no extension" : `a file that ends in ${extension}`,
     expected: "a file that ends in .npz or .safetensors",
@@ -97,9 +95,7 @@ async function tensorsIn({ flag, file }: NamedFile): Promise<Reads> {
 /** Throws `tensor-file-invalid` for one that Braid does not have. */
 function dtypeOf({ path: file, name, dtype, spelling }: StoredTensor): DType {
   if (dtype !== null) return dtype;
-  return fail({
-    code: "tensor-file-invalid",
-    message: `${name ?? "a tensor"} has a dtype that Braid does not have`,
+  return fail("tensor-file-invalid", `${name ?? "a tensor"} has a dtype that Braid does not have`, {
     place: { kind: "file", path: file },
     found: spelling,
     expected: Object.keys(dtypes).join(", "),
@@ -119,9 +115,7 @@ function requireForm(
   const [from, to] = [dtypes[tensor.dtype].family, dtypes[dtype].family];
   if (fits && from === to) return converted(tensor, dtype);
   const place: Place = { kind: "option", text: `${flag} ${file}` };
-  return fail({
-    code: "input-shape",
-    message: `${at(names, 0)} of ${flag} has another ${fits ? "dtype" : "shape"}`,
+  return fail("input-shape", `${at(names, 0)} of ${flag} has another ${fits ? "dtype" : "shape"}`, {
     place,
     found: `${tensor.dtype} [${tensor.shape.join(", ")}]`,
     expected: `${dtype} [${shape.join(", ")}]`,

@@ -70,9 +70,7 @@ function* pieces(header: Uint8Array, tensors: readonly Tensor[]): Iterable<Uint8
 }
 
 function unwritable(given: string, found: string): never {
-  return fail({
-    code: "file-unwritable",
-    message: "the outputs cannot be written",
+  return fail("file-unwritable", "the outputs cannot be written", {
     place: { kind: "option", text: `--out ${given}` },
     found,
     expected: "a folder that can be written to, or a new name in such a folder",

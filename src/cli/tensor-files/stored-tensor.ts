@@ -73,9 +73,7 @@ export async function whereReadable<T>(path: string, work: () => Promise<T>): Pr
 }
 
 function unreadable(path: string, found: string): never {
-  return fail({
-    code: "file-unreadable",
-    message: "the file of an input cannot be read",
+  return fail("file-unreadable", "the file of an input cannot be read", {
     place: { kind: "file", path },
     found,
     expected: "a readable file that ends in .npy or .safetensors",
@@ -85,9 +83,7 @@ function unreadable(path: string, found: string): never {
 
 /** Throws `tensor-file-invalid`. */
 export function invalidFile(path: string, about: Required<Pick<Diagnostic, "found" | "expected" | "help">>): never {
-  return fail({
-    code: "tensor-file-invalid",
-    message: "the file of an input is damaged, or in a form that Braid does not read",
+  return fail("tensor-file-invalid", "the file of an input is damaged, or in a form that Braid does not read", {
     place: { kind: "file", path },
     ...about,
   });

@@ -22,9 +22,7 @@ export async function writeOutput(flag: string, file: string, text: string | rea
 }
 
 function unwritable(flag: string, file: string, error: unknown): never {
-  return fail({
-    code: "file-unwritable",
-    message: "the file cannot be written",
+  return fail("file-unwritable", "the file cannot be written", {
     place: { kind: "option", text: `${flag} ${file}` },
     found: systemReason(error),
     expected: "a file in a folder that exists and can be written to",

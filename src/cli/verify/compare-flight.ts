@@ -51,9 +51,7 @@ function flightText(folder: string, { findings, ranks }: FlightReport, verbose: 
 }
 
 function withFile(name: string, file: string): never {
-  return fail({
-    code: "option-value",
-    message: "--flight compares records instead of verifying a program",
+  return fail("option-value", "--flight compares records instead of verifying a program", {
     place: { kind: "option", text: "--flight" },
     found: `--flight with the file ${file}`,
     expected: `braid ${name} --flight FOLDER`,
@@ -132,9 +130,7 @@ async function readRecord(file: string): Promise<FlightRecord> {
 }
 
 function unreadable(file: string, why: string): never {
-  return fail({
-    code: "file-unreadable",
-    message: "a flight record cannot be read",
+  return fail("file-unreadable", "a flight record cannot be read", {
     place: { kind: "option", text: "--flight" },
     found: `${file}: ${why}`,
     expected: "the folder that the message of a failed run names, with a file for each rank",

@@ -83,9 +83,7 @@ function givenEntries(given: object): readonly (readonly [string, unknown])[] {
 
 function badValue(name: OptionName, value: unknown): never {
   const row = optionRow(name);
-  return fail({
-    code: "bad-option",
-    message: `option ${name} has a bad value`,
+  return fail("bad-option", `option ${name} has a bad value`, {
     place: optionPlace(name),
     found: JSON.stringify(value) ?? String(value),
     expected: row.kind.expected,
@@ -105,9 +103,7 @@ export function optionText(name: OptionName): string {
 
 function unknownOption(name: string, known: readonly string[]): never {
   if (known.includes("schedule") && isOneOf(scheduleNames, name)) misplaced(name);
-  return fail({
-    code: "option-unknown",
-    message: `there is no option ${name}`,
+  return fail("option-unknown", `there is no option ${name}`, {
     place: { kind: "option", text: name },
     found: name,
     expected: `one of ${known.join(", ")}`,
@@ -118,9 +114,7 @@ function unknownOption(name: string, known: readonly string[]): never {
 /** The API takes schedule options as one object, `schedule`. */
 function misplaced(name: string): never {
   const place = `schedule: { ${name} }`;
-  return fail({
-    code: "option-unknown",
-    message: `option ${name} is part of schedule`,
+  return fail("option-unknown", `option ${name} is part of schedule`, {
     place: { kind: "option", text: name },
     found: name,
     expected: place,

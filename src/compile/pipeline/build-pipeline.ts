@@ -115,9 +115,7 @@ function requireFitting(before: PipelineStage, after: PipelineStage, number: num
     ...(after.dx === null ? [] : [[after.tensorOf(after.dx), before.tensorOf(before.dy)] as const]),
   ] as const) {
     if (areAlike(sent, taken)) continue;
-    reject(call("pipeline", { code: "{ stage }" }), {
-      code: "bad-argument",
-      message: `stages ${number} and ${number + 1} do not fit`,
+    reject(call("pipeline", { code: "{ stage }" }), "bad-argument", `stages ${number} and ${number + 1} do not fit`, {
       found: `${printTensor(sent)} goes into ${printTensor(taken)}`,
       expected: "activations of one shape and dtype, cut alike among the devices of both stages",
       help: "annotate the output of each stage like the input of the next one",

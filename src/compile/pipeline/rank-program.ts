@@ -19,6 +19,7 @@ import { numberedFrom } from "../lower-regions.ts";
 import { resolveLoweringOptions } from "../lower.ts";
 import type { PipelineStep } from "./orders.ts";
 import type { PipelineStage } from "./stage-programs.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 interface RankPlace {
   readonly rank: number;
@@ -116,8 +117,7 @@ type Place = Pick<PipelineStep, "stage" | "microBatch">;
  */
 export function tensorFor(program: PipelinedRank, { stage, microBatch }: Place, id: TensorId): TensorId {
   const { stages, whole, shared, body } = program;
-  const own = shared.get(`${stage} ${microBatch}`) ?? new Map<TensorId, TensorId>();
-  shared.set(`${stage} ${microBatch}`, own);
+  const own = getOrMake(shared, `${stage} ${microBatch}`, () => new Map<TensorId, TensorId>());
   const known = own.get(id);
   if (known !== undefined) return known;
   const { x, y, dx, dy, weights, passes, tensorOf } = at(stages, stage);
@@ -153,8 +153,7 @@ export function appendPass(program: PipelinedRank, step: PipelineStep): void {
   for (const id of fusion.inputs) ends.set(id, tensorFor(program, step, id));
   for (const [i, id] of results.entries()) ends.set(at(fusion.outputs, i), tensorFor(program, step, id));
   const idOf = (id: TensorId): TensorId => {
-    const known = ends.get(id) ?? copyTensor(program, at(fusion.tensors, id)).id;
-    ends.set(id, known);
+    const known = getOrMake(ends, id, () => copyTensor(program, at(fusion.tensors, id)).id);
     return known;
   };
   const ops = fusion.ops.map((op): Op => ({

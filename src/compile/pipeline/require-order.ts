@@ -51,9 +51,7 @@ export function requireOrder(order: PipelineOrder): {
 }
 
 function refuse(where: string, found: string): never {
-  reject(call("pipeline", { code: "{ order }" }), {
-    code: "bad-argument",
-    message: `the order of the pipeline is not one at ${where}`,
+  reject(call("pipeline", { code: "{ order }" }), "bad-argument", `the order of the pipeline is not one at ${where}`, {
     found,
     expected:
       "each stage on one rank: forward, then backward, or inputGradient and weightGradient, of each micro-batch",

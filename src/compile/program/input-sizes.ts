@@ -25,9 +25,7 @@ function inputSymbols(program: Signature): readonly string[] {
 
 function failUnknown(name: string, symbols: readonly string[]): never {
   const none = symbols.length === 0;
-  fail({
-    code: "size-unknown",
-    message: `the program has no symbolic extent ${name}`,
+  fail("size-unknown", `the program has no symbolic extent ${name}`, {
     place: { kind: "option", text: "--sizes" },
     found: name,
     expected: none ? "no --sizes, since all extents are constant" : `one of ${symbols.join(", ")}`,
@@ -38,9 +36,7 @@ function failUnknown(name: string, symbols: readonly string[]): never {
 }
 
 function failMissing(missing: readonly string[]): never {
-  fail({
-    code: "size-missing",
-    message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
+  fail("size-missing", `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`, {
     place: { kind: "option", text: "--sizes" },
     found: "symbolic extents without a size",
     expected: `--sizes ${missing.map((name) => `${name}=N`).join(",")}`,

@@ -57,9 +57,7 @@ export function requireInputMemory(signature: Signature, sizes: Sizes): void {
   const inputs = inputShapes(signature, sizes);
   const bytes = inputs.reduce((sum, { dtype, shape }) => sum + elementCount(shape) * dtypes[dtype].bytes, 0);
   if (bytes <= addressableBytes) return;
-  fail({
-    code: "memory-limit",
-    message: "the inputs need more memory than the CPU back end can address",
+  fail("memory-limit", "the inputs need more memory than the CPU back end can address", {
     place: { kind: "option", text: "sizes (--set, --sizes)" },
     found: `${(bytes / 2 ** 30).toFixed(2)} GiB: ${inputs.map(({ dtype, shape }) => `${dtype} [${shape.join(", ")}]`).join(", ")}`,
     expected: "at most 4 GiB for all ranks together",

@@ -13,9 +13,7 @@ export function requireKnownParameters(
   const unknown = [...set.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return requireValues(file, defaults, set);
   const candidate = nearest(unknown, known);
-  fail({
-    code: "option-unknown",
-    message: `${file} has no parameter ${unknown}`,
+  fail("option-unknown", `${file} has no parameter ${unknown}`, {
     place: { kind: "option", text: `--set ${unknown}=${set.get(unknown)}` },
     found: unknown,
     expected:
@@ -30,9 +28,7 @@ function requireValues(file: string, defaults: Parameters, set: ReadonlyMap<stri
   for (const [name, value] of set) {
     const usual = defaults[name];
     if (fitsParameter(usual, value)) continue;
-    fail({
-      code: "option-value",
-      message: `parameter ${name} of ${file} is ${typeof usual === "number" ? "a number" : "a dtype"}`,
+    fail("option-value", `parameter ${name} of ${file} is ${typeof usual === "number" ? "a number" : "a dtype"}`, {
       place: { kind: "option", text: `--set ${name}=${value}` },
       found: String(value),
       expected: expectedOfParameter(usual),

@@ -8,6 +8,7 @@ import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import { eventTable, movingSince } from "../../trace/event-table.ts";
 import type { Dependences } from "../dependences.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** By number of the command. Times are milliseconds. */
 export interface CommandTiming {
@@ -84,9 +85,7 @@ export function workByEnd<Key, Value>(
   const found = new Map<Key, Value[]>();
   for (const number of numbers) {
     for (const [key, value] of entriesOf(number)) {
-      const all = found.get(key);
-      if (all === undefined) found.set(key, [value]);
-      else all.push(value);
+      pushTo(found, key, value);
     }
   }
   return found;

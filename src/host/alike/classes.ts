@@ -5,6 +5,7 @@
  * follows from coordinates in meshes, hosts and lengths of shares, as far as the program asks for them.
  */
 import { at } from "../../support/invariant.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** Ranks of a class decide differently. */
 export class UnlikeError extends Error {
@@ -64,9 +65,7 @@ export function partitionBy(ranks: readonly number[], numbers: readonly unknown[
   const parts = new Map<unknown, number[]>();
   for (const [position, rank] of ranks.entries()) {
     const number = at(numbers, position);
-    const part = parts.get(number);
-    if (part === undefined) parts.set(number, [rank]);
-    else part.push(rank);
+    pushTo(parts, number, rank);
   }
   return [...parts.values()];
 }

@@ -171,9 +171,7 @@ export class HostComputations {
     return compute(this.state, kind.toLowerCase(), operands, [], { out }, (place) => {
       if (accumulate === undefined) return { kind };
       if (out !== undefined) return { kind, accumulate };
-      return reject(place, {
-        code: "bad-argument",
-        message: "chunks of a contraction have one output",
+      return reject(place, "bad-argument", "chunks of a contraction have one output", {
         found: `accumulate: ${accumulate} without an output`,
         expected: "the tensor that accumulates all chunks, as `out`",
         help: "make the output with tensor([...], { reduced: extent }) and allocate it",

@@ -65,9 +65,7 @@ export function toScalar(value: ScalarLike): Scalar {
 export function ownId(state: BuilderState, tensor: TensorView, place: Call): TensorId {
   requireTensor(tensor, place.text.split("(", 1)[0] ?? "", 0);
   if (tensor[internals].builder === state.tensors) return tensor.id;
-  return reject(place, {
-    code: "foreign-tensor",
-    message: `T${tensor.id} belongs to another program`,
+  return reject(place, "foreign-tensor", `T${tensor.id} belongs to another program`, {
     found: `T${tensor.id} of a Fusion or of another HostProgramBuilder`,
     expected: "tensors of this HostProgramBuilder",
     help: "make the tensor with input() or tensor() of this builder",
@@ -82,9 +80,7 @@ export function requireRow<T extends { readonly id: number }>(
   place: Call,
 ): void {
   if (table[row.id] === row) return;
-  reject(place, {
-    code: "bad-argument",
-    message: `a ${what} belongs to another builder`,
+  reject(place, "bad-argument", `a ${what} belongs to another builder`, {
     found: `${what} ${row.id}`,
     expected: `a ${what} of this HostProgramBuilder`,
     help: `make the ${what} with this builder`,
@@ -95,9 +91,7 @@ export function requireRow<T extends { readonly id: number }>(
 export function requireBuildable({ scopes, tensors: { ops } }: BuilderState): void {
   const place = call("build");
   if (scopes.length > 1) {
-    reject(place, {
-      code: "bad-argument",
-      message: "the program is built inside a loop or branch",
+    reject(place, "bad-argument", "the program is built inside a loop or branch", {
       found: "build() in the body of forLoop or ifThenElse",
       expected: "build() after the last statement",
       help: "call build() outside",
@@ -106,9 +100,7 @@ export function requireBuildable({ scopes, tensors: { ops } }: BuilderState): vo
   // The free functions `add(a, b)` of the Fusion API take the same handles, and append to a Fusion.
   const [first] = ops;
   if (first === undefined) return;
-  reject(place, {
-    code: "bad-argument",
-    message: "an op of the Fusion API was called with a tensor of a HostProgramBuilder",
+  reject(place, "bad-argument", "an op of the Fusion API was called with a tensor of a HostProgramBuilder", {
     found: `T${first.output} = ${first.kind}(${first.inputs.map((id) => `T${id}`).join(", ")})`,
     expected: "computations by the builder's own methods",
     help: "call builder.add(a, b) instead of add(a, b), or put the op into a Fusion and post it with postOnStream",
@@ -151,9 +143,7 @@ export function addLike(
 /** Parallel types come first, so that a mesh that does not fit is reported once. */
 export function annotate(view: TensorView, { mesh, parallel = [], memory }: TensorOptions, place: Call): void {
   if (parallel.length > view.nDims) {
-    reject(place, {
-      code: "bad-argument",
-      message: "more parallel types than axes",
+    reject(place, "bad-argument", "more parallel types than axes", {
       found: `${parallel.length} parallel types for ${view.nDims} axes`,
       expected: "at most one per axis",
       help: "remove the extra parallel types",

@@ -55,9 +55,7 @@ export function parseContainers(text: string, options: ParseOptions = {}): reado
 function requireContainers(text: string, file: string): ReturnType<typeof findContainers> {
   const sources = findContainers(text, file);
   if (sources.length > 0) return sources;
-  return fail({
-    code: "dump-container",
-    message: "the text has no container",
+  return fail("dump-container", "the text has no container", {
     place: { kind: "file", path: file },
     ...otherFormat(text),
     expected: "the output of a program that ran with NVFUSER_DUMP=host_ir, or of braid lower",
@@ -149,9 +147,7 @@ function findContainers(text: string, file: string): readonly DumpSource[] {
 }
 
 function failSameLine(file: string, line: number): never {
-  return fail({
-    code: "dump-syntax",
-    message: "two containers begin on one line",
+  return fail("dump-syntax", "two containers begin on one line", {
     place: { kind: "file", path: file, line },
     found: "a second %HostIrContainer",
     expected: "a line break before it",

@@ -2,7 +2,8 @@
  * Assigns containers of a dump to ranks. nvFuser prints only device 0's container. If every mesh and every team has all
  * devices, all ranks run the same container. Otherwise the text must have one container per rank, in order.
  */
-import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { DiagnosticCode } from "../../diagnostics/codes.ts";
+import { type DiagnosticDetails, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { mostDevices } from "../most-devices.ts";
 import type { HostProgram } from "../nodes.ts";
@@ -23,14 +24,15 @@ export function rankContainers(
   containers: readonly ParsedContainer[],
   { file, devices, container }: RankRequest,
 ): readonly ParsedContainer[] {
-  const reject = (diagnostic: Omit<Diagnostic, "place">): never =>
-    fail({ ...diagnostic, place: { kind: "file", path: file, line: containers[container ?? 0]?.line ?? 1 } });
+  const reject = (code: DiagnosticCode, message: string, details: DiagnosticDetails): never =>
+    fail(code, message, {
+      ...details,
+      place: { kind: "file", path: file, line: containers[container ?? 0]?.line ?? 1 },
+    });
   const chosen = container === null ? containers : containers.slice(container, container + 1);
   const [first] = chosen;
   if (first === undefined) {
-    return reject({
-      code: "dump-container",
-      message: `the text has no container ${container ?? 0}`,
+    return reject("dump-container", `the text has no container ${container ?? 0}`, {
       found: `${containers.length} container${containers.length === 1 ? "" : "s"}`,
       expected: `0 to ${containers.length - 1}`,
       help: "count the containers from 0",
@@ -39,18 +41,14 @@ export function rankContainers(
   const named = chosen.reduce((count, { program }) => Math.max(count, devicesOf(program)), 1);
   const count = devices ?? named;
   if (count < named) {
-    return reject({
-      code: "device-count",
-      message: `the dump is for ${named} devices`,
+    return reject("device-count", `the dump is for ${named} devices`, {
       found: `${count} devices`,
       expected: `at least ${named}, since its meshes name device ${named - 1}`,
       help: `pass ${named} devices, or omit the number`,
     });
   }
   if (count > mostDevices) {
-    return reject({
-      code: "device-count",
-      message: "the dump names more devices than Braid can run",
+    return reject("device-count", "the dump names more devices than Braid can run", {
       found: `device ${count - 1}`,
       expected: `at most ${mostDevices} devices, 0 to ${mostDevices - 1}`,
       help: "correct the meshes and teams of the dump",
@@ -58,9 +56,7 @@ export function rankContainers(
   }
   if (chosen.length > 1) {
     if (chosen.length === count) return chosen;
-    return reject({
-      code: "dump-container",
-      message: `the text has ${chosen.length} containers, and the run has ${count} devices`,
+    return reject("dump-container", `the text has ${chosen.length} containers, and the run has ${count} devices`, {
       found: `containers in lines ${chosen.map(({ line }) => line).join(", ")}`,
       expected: "one container, or one per rank in order",
       help: "pass --entry N to run one of them on all ranks, counted from 0",
@@ -68,9 +64,7 @@ export function rankContainers(
   }
   const partial = container === null && count > 1 ? partialIn(first.program, count) : null;
   if (partial === null) return Array.from({ length: count }, () => first);
-  return reject({
-    code: "dump-container",
-    message: "the dump has one rank's program, and other ranks run a different one",
+  return reject("dump-container", "the dump has one rank's program, and other ranks run a different one", {
     found: partial,
     expected: `one container per rank, ${count} in all, or meshes and teams of all devices`,
     help: `write all ranks' containers to one file in rank order, or pass --entry 0 to run this one on every rank`,

@@ -100,9 +100,7 @@ function enterLine(scanner: DumpScanner, column: number): boolean {
   const own = scanner.position - lineStart;
   if (own === column && scanner.position < text.length && !text.startsWith(elseWord, scanner.position)) return true;
   if (own > column) {
-    failAt(scanner.source, scanner.position, {
-      code: "dump-syntax",
-      message: "a line is indented too far",
+    failAt(scanner.source, scanner.position, "dump-syntax", "a line is indented too far", {
       found: `${own} blanks`,
       expected: `${column} spaces, or fewer after the end of a loop or branch`,
       help: "indent the bodies of FOR, IF and ELSE by two spaces",
@@ -113,9 +111,7 @@ function enterLine(scanner: DumpScanner, column: number): boolean {
 }
 
 function failDepth({ source }: DumpScanner, position: number): never {
-  failAt(source, position, {
-    code: "dump-unsupported",
-    message: "loops and branches are nested too deeply",
+  failAt(source, position, "dump-unsupported", "loops and branches are nested too deeply", {
     found: `more than ${deepest} levels`,
     expected: `at most ${deepest}`,
     help: "pass the dump of a host program",
@@ -181,9 +177,7 @@ interface ForeignStatement {
 
 /** Its output is computed by nothing else, so the advice is never to omit it. */
 function failForeign(scanner: DumpScanner, start: number, word: string, { reason, help }: ForeignStatement): never {
-  return failAt(scanner.source, start, {
-    code: "dump-unsupported",
-    message: `${word} ${reason}`,
+  return failAt(scanner.source, start, "dump-unsupported", `${word} ${reason}`, {
     found: quotedLiteral(word),
     expected: "statements that Braid has",
     help,

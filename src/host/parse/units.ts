@@ -169,9 +169,7 @@ function parseOp(context: OpContext): Op {
 }
 
 function failAbridged({ source }: DumpScanner, position: number, number: number): never {
-  failAt(source, position, {
-    code: "dump-incomplete",
-    message: `the body of HostUnit${number} is left out`,
+  failAt(source, position, "dump-incomplete", `the body of HostUnit${number} is left out`, {
     found: "[...]",
     expected: "its inputs, outputs and %kernel",
     help: "pass what nvFuser printed, not an abridged copy of it",
@@ -179,18 +177,14 @@ function failAbridged({ source }: DumpScanner, position: number, number: number)
 }
 
 function failTwice({ source }: DumpScanner, position: number, number: number): never {
-  failAt(source, position, {
-    code: "dump-contradiction",
-    message: `HostUnit${number} has two bodies`,
+  failAt(source, position, "dump-contradiction", `HostUnit${number} has two bodies`, {
     expected: "one body per host unit",
     help: "number the host units, or remove the second body",
   });
 }
 
 function failMissing({ source }: DumpScanner, position: number, number: number): never {
-  failAt(source, position, {
-    code: "dump-incomplete",
-    message: `HostUnit${number} is posted, and the dump does not print its body`,
+  failAt(source, position, "dump-incomplete", `HostUnit${number} is posted, and the dump does not print its body`, {
     expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel after the statements`,
     help: "pass the whole container, up to its last line",
   });
@@ -301,9 +295,7 @@ function skipAliases(scanner: DumpScanner): boolean {
 }
 
 function failCircle(source: DumpSource, position: number, alias: number): never {
-  failAt(source, position, {
-    code: "dump-contradiction",
-    message: `T${alias} has the memory of itself`,
+  failAt(source, position, "dump-contradiction", `T${alias} has the memory of itself`, {
     expected: "aliases of other tensors",
     help: "correct the aliases",
   });

@@ -202,9 +202,7 @@ function parseTransform(scanner: DumpScanner): Transform {
   const titles = keysOf(signsOf);
   const title = titles.find((each) => take(scanner, each));
   if (title === undefined) {
-    failAt(scanner.source, scanner.position, {
-      code: "dump-unsupported",
-      message: "a domain was not made by splits and merges alone",
+    failAt(scanner.source, scanner.position, "dump-unsupported", "a domain was not made by splits and merges alone", {
       expected: `${titles.map((each) => `"${each}"`).join(", ")} or a domain`,
       help: "Braid splits and merges axes; make the tensor without other transforms",
     });

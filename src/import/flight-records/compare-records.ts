@@ -104,9 +104,7 @@ function rankLine({ record, issued, open }: TorchRank): TorchRankLine {
 }
 
 function twice(a: TorchRecord, b: TorchRecord): never {
-  return fail({
-    code: "record-invalid",
-    message: `two flight records are of rank ${a.rank}`,
+  return fail("record-invalid", `two flight records are of rank ${a.rank}`, {
     place: { kind: "file", path: b.path },
     found: `${a.path} and ${b.path}`,
     expected: "one record of each rank",

@@ -5,6 +5,7 @@ import type { Issued, TorchRank } from "./issued.ts";
 import { type GroupCollectives, sidesOf, type Transfers } from "./peers.ts";
 import type { RecordedShape, TorchEntry } from "./torch-record.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** What ranks may disagree on, in the order of looking. */
 export type Aspect = "op" | "dtype" | "elements" | "shape";
@@ -54,9 +55,7 @@ function sidesBy(all: readonly Issued[], textOf: (each: Issued) => string): read
   const sides = new Map<string, Issued[]>();
   for (const each of all) {
     const text = textOf(each);
-    const side = sides.get(text);
-    if (side === undefined) sides.set(text, [each]);
-    else side.push(each);
+    pushTo(sides, text, each);
   }
   return [...sides.values()].toSorted((a, b) => b.length - a.length);
 }

@@ -4,6 +4,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import type { GroupConfig, TorchEntry, TorchRecord } from "./torch-record.ts";
+import { getOrMake, pushTo } from "../../support/lists.ts";
 
 export interface TorchGroup {
   /** The same on all ranks: groups of a split have one name and other ranks. */
@@ -50,9 +51,7 @@ export function rankOfRecord(record: TorchRecord, groupOf: GroupsByRank): TorchR
   for (const entry of entries) {
     const { group, isPointToPoint, number } = entry;
     const key = `${isPointToPoint} ${number} ${group}`;
-    const known = found.get(key);
-    if (known === undefined) found.set(key, [entry]);
-    else known.push(entry);
+    pushTo(found, key, entry);
   }
   const issued = [...found.values()].map((all, index): Issued => {
     const [first, last] = [at(all, 0), at(all, all.length - 1)];
@@ -87,8 +86,7 @@ export function groupsByRank(records: readonly TorchRecord[]): GroupsByRank {
   const known = new Map<string, TorchGroup>();
   const shared = (name: string, { description, ranks }: GroupConfig): TorchGroup => {
     const key = `${name} ${ranks.join(" ")}`;
-    const first = known.get(key) ?? { key, name, description, ranks };
-    known.set(key, first);
+    const first = getOrMake(known, key, () => ({ key, name, description, ranks }));
     return first;
   };
   const byRank = new Map<string, TorchGroup>();

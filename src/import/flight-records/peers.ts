@@ -5,6 +5,7 @@
 import { needsAll } from "./collective-rows.ts";
 import type { Issued, TorchGroup, TorchRank } from "./issued.ts";
 import type { TorchEntry } from "./torch-record.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** What the record of another rank says of a transfer. */
 export type Peer =
@@ -69,8 +70,7 @@ export function collectivesOf(ranks: ReadonlyMap<number, TorchRank>): readonly G
   const found = new Map<TorchGroup, Map<number, Map<number, Issued>>>();
   for (const [rank, { issued }] of ranks)
     for (const each of issued) {
-      const byNumber = found.get(each.group) ?? new Map<number, Map<number, Issued>>();
-      found.set(each.group, byNumber);
+      const byNumber = getOrMake(found, each.group, () => new Map<number, Map<number, Issued>>());
       if (each.isPointToPoint) continue;
       const of = byNumber.get(each.number) ?? new Map<number, Issued>();
       byNumber.set(each.number, of.set(rank, each));
@@ -104,8 +104,7 @@ function pointToPoints(ranks: ReadonlyMap<number, TorchRank>): (issued: Issued, 
   const channels = new Map<string, Channel>();
   const channelOf = ({ group }: Issued, { peers }: TorchEntry): Channel => {
     const key = `${group.key}: ${peers?.source} ${peers?.destination}`;
-    const channel = channels.get(key) ?? { sends: [], recvs: [] };
-    channels.set(key, channel);
+    const channel = getOrMake(channels, key, () => ({ sends: [], recvs: [] }));
     return channel;
   };
   const places = new Map<TorchEntry, number>();

@@ -106,9 +106,7 @@ export function readPickle(bytes: Uint8Array, path: string): unknown {
 class PickleError extends Error {}
 
 function pickleInvalid(path: string, found: string): never {
-  return fail({
-    code: "record-invalid",
-    message: "a flight record is no pickle of plain data",
+  return fail("record-invalid", "a flight record is no pickle of plain data", {
     place: { kind: "file", path },
     found,
     expected: "dicts, lists, tuples, texts, numbers, bools and None: what PyTorch's flight recorder writes",

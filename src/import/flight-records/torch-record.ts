@@ -99,9 +99,7 @@ function parsed(bytes: Uint8Array, path: string): unknown {
     return JSON.parse(utf8Text(bytes));
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof URIError)) throw error;
-    return fail({
-      code: "record-invalid",
-      message: "a flight record is neither JSON nor a pickle",
+    return fail("record-invalid", "a flight record is neither JSON nor a pickle", {
       place: { kind: "file", path },
       found: error.message,
       expected: "what PyTorch's flight recorder writes",
@@ -113,9 +111,7 @@ function parsed(bytes: Uint8Array, path: string): unknown {
 function requireVersion(version: Json): void {
   const text = textIn(version);
   if (/^2\.\d+$/u.test(text)) return;
-  fail({
-    code: "record-invalid",
-    message: "a flight record has a version that Braid does not read",
+  fail("record-invalid", "a flight record has a version that Braid does not read", {
     place: { kind: "file", path: jsonPlaceText(version) },
     found: text,
     expected: "2.0 or a later 2",
@@ -128,9 +124,7 @@ function rankOf(path: string): number {
   const name = path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
   const digits = /(\d+)\D*$/u.exec(name)?.[1];
   if (digits !== undefined && digits.length < 8) return Number(digits);
-  return fail({
-    code: "record-invalid",
-    message: "the name of a flight record has no rank",
+  return fail("record-invalid", "the name of a flight record has no rank", {
     place: { kind: "file", path },
     found: name,
     expected: "a name that ends in the rank, such as nccl_trace_rank_3 or fr_3.json",

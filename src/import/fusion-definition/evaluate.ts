@@ -1,9 +1,9 @@
 /** Runs the statements of a definition: each call makes ops of a Fusion, or places tensors. */
 import { at } from "../../support/invariant.ts";
 import { madeAt } from "../origins.ts";
-import { inStrideOrder, opNames, type FusionOpRow, opRow } from "./ops.ts";
+import { type FusionOpRow, inStrideOrder, madeBy, opNames, opRow } from "./ops.ts";
 import type { Expression, PythonStatement } from "./python.ts";
-import { meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
+import { effect, meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
 import {
   argument,
   type FusionCall,
@@ -11,6 +11,7 @@ import {
   fusionDType,
   flagIn,
   invalidAt,
+  invalidCall,
   isGiven,
   kindText,
   fusionList,
@@ -19,6 +20,7 @@ import {
   fusionNumbers,
   tensorIn,
   unsupportedAt,
+  refuseCall,
   type FusionValue,
 } from "./value.ts";
 
@@ -193,56 +195,25 @@ function arithmetic(
 
 /** What files call beside `fd.ops` and methods, by the end of its path. */
 const functionRows: Readonly<Record<string, FusionOpRow>> = {
-  "fd.define_tensor": {
-    parameters: ["shape", "contiguity", "dtype", "is_cpu", "stride_order"],
-    make: (call) => {
-      if (flagIn(call, "is_cpu", false))
-        unsupportedAt(
-          call.definition.source,
-          call.position,
-          "a tensor of the CPU",
-          "is_cpu=False",
-          "pass its value as a number",
-        );
-      const shape = fusionNumbers(call, "shape").map((size) => (size === -1 ? null : size));
-      const tensor = call.definition.fusion.input(shape, fusionDType(call, "dtype") ?? "float");
-      return { kind: "tensor", tensor: isGiven(call, "stride_order") ? inStrideOrder(call, tensor) : tensor };
-    },
-  },
-  "fd.define_scalar": {
-    parameters: ["value", "dtype"],
-    make: (call) => {
-      const value = argument(call, "value");
-      if (value.kind === "bool") return { kind: "number", value: Number(value.value) };
-      if (value.kind === "number" || value.kind === "extent") return value;
-      return unsupportedAt(
-        call.definition.source,
-        call.position,
-        "a scalar without a value",
-        "a number",
-        "write the number of this run",
-      );
-    },
-  },
-  "fd.define_vector": {
-    parameters: ["values", "dtype"],
-    make: (call) => ({ kind: "list", items: fusionList(call, "values") }),
-  },
-  "fd.add_output": {
-    parameters: ["output", "alias_input"],
-    make: (call) => {
-      if (isGiven(call, "alias_input"))
-        unsupportedAt(
-          call.definition.source,
-          call.position,
-          "an output that overwrites an input",
-          "no alias_input",
-          "return it as an output of its own",
-        );
-      call.definition.fusion.output(tensorIn(call, "output"));
-      return none;
-    },
-  },
+  "fd.define_tensor": madeBy(["shape", "contiguity", "dtype", "is_cpu", "stride_order"], (call) => {
+    if (flagIn(call, "is_cpu", false))
+      refuseCall(call, "a tensor of the CPU", "is_cpu=False", "pass its value as a number");
+    const shape = fusionNumbers(call, "shape").map((size) => (size === -1 ? null : size));
+    const tensor = call.definition.fusion.input(shape, fusionDType(call, "dtype") ?? "float");
+    return { kind: "tensor", tensor: isGiven(call, "stride_order") ? inStrideOrder(call, tensor) : tensor };
+  }),
+  "fd.define_scalar": madeBy(["value", "dtype"], (call) => {
+    const value = argument(call, "value");
+    if (value.kind === "bool") return { kind: "number", value: Number(value.value) };
+    if (value.kind === "number" || value.kind === "extent") return value;
+    return refuseCall(call, "a scalar without a value", "a number", "write the number of this run");
+  }),
+  "fd.define_vector": madeBy(["values", "dtype"], (call) => ({ kind: "list", items: fusionList(call, "values") })),
+  "fd.add_output": effect(["output", "alias_input"], (call) => {
+    if (isGiven(call, "alias_input"))
+      refuseCall(call, "an output that overwrites an input", "no alias_input", "return it as an output of its own");
+    call.definition.fusion.output(tensorIn(call, "output"));
+  }),
   DeviceMesh: { parameters: ["devices"], make: meshOf },
   range: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },
   arange: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },
@@ -254,14 +225,7 @@ const reshapeOfList: FusionOpRow = {
   parameters: ["self", "rows", "columns"],
   make: (call) => {
     const [items, columns] = [fusionList(call, "self"), fusionNumber(call, "columns")];
-    if (!(columns >= 1))
-      return invalidAt(
-        call.definition.source,
-        call.position,
-        "another number of columns",
-        String(columns),
-        "1 or more",
-      );
+    if (!(columns >= 1)) return invalidCall(call, "another number of columns", String(columns), "1 or more");
     return {
       kind: "list",
       items: items.flatMap((_, i): readonly FusionValue[] =>
@@ -273,7 +237,7 @@ const reshapeOfList: FusionOpRow = {
 
 function rangeOf(call: FusionCall, end: number): FusionValue {
   if (!(end >= 0 && end <= limits.listItems))
-    invalidAt(call.definition.source, call.position, "a range is too long", String(end), `0 to ${limits.listItems}`);
+    invalidCall(call, "a range is too long", String(end), `0 to ${limits.listItems}`);
   return { kind: "list", items: Array.from({ length: end }, (_, value) => ({ kind: "number", value })) };
 }
 

@@ -8,7 +8,7 @@ import {
   fusionDType,
   extentsIn,
   flagIn,
-  invalidAt,
+  invalidCall,
   isGiven,
   none,
   fusionNumber,
@@ -16,7 +16,7 @@ import {
   operandIn,
   tensorIn,
   tensorsIn,
-  unsupportedAt,
+  refuseCall,
   type FusionValue,
 } from "./value.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
@@ -28,6 +28,10 @@ export interface FusionOpRow {
 
 function valueOf(tensor: TensorView): FusionValue {
   return { kind: "tensor", tensor };
+}
+
+export function madeBy(parameters: readonly string[], make: FusionOpRow["make"]): FusionOpRow {
+  return { parameters, make };
 }
 
 /** A row that makes one tensor. */
@@ -88,19 +92,12 @@ function expanded(tensor: TensorView, shape: readonly (number | TensorView["exte
 
 function requireRank(call: FusionCall, found: number, expected: number): void {
   if (found === expected) return;
-  invalidAt(
-    call.definition.source,
-    call.position,
-    `${call.name} has another rank`,
-    `${found} axes`,
-    `${expected} axes`,
-  );
+  invalidCall(call, `${call.name} has another rank`, `${found} axes`, `${expected} axes`);
 }
 
 function refuseGiven(call: FusionCall, parameter: string, help: string): void {
   if (!isGiven(call, parameter)) return;
-  const { definition, position, name } = call;
-  unsupportedAt(definition.source, position, `${name} with ${parameter} is not supported`, `no ${parameter}`, help);
+  refuseCall(call, `${call.name} with ${parameter} is not supported`, `no ${parameter}`, help);
 }
 
 /** Element numbers below 0 stand for what is left. */
@@ -117,9 +114,8 @@ function shapeOf(
     elementCount(sizes),
   );
   if (Number.isInteger(rest)) return shape.map((each) => (each === -1 ? rest : each));
-  return unsupportedAt(
-    call.definition.source,
-    call.position,
+  return refuseCall(
+    call,
     "the size that -1 stands for is not known",
     "constant sizes beside it",
     "write the size, or take it from fd.ops.size",
@@ -204,14 +200,11 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
     return kept(call, tensor, variance);
   }),
-  var_mean: {
-    parameters: ["arg", "dims", "correction", "keepdim"],
-    make: (call) => {
-      const tensor = tensorIn(call, "arg");
-      const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
-      return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
-    },
-  },
+  var_mean: madeBy(["arg", "dims", "correction", "keepdim"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
+    return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
+  }),
 
   broadcast: row(["arg", "is_broadcast_dim"], (call) => {
     const flags = argument(call, "is_broadcast_dim");
@@ -275,20 +268,17 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       isGiven(call, "bias") ? tensorIn(call, "bias") : undefined,
     ),
   ),
-  sdpfa_fwd: {
-    parameters: ["query", "key", "value", "bias", "mask", "dropout_p", "is_causal", "scale"],
-    make: (call) => {
-      refuseGiven(call, "bias", "add the bias to the scores before a softmax of its own");
-      refuseGiven(call, "mask", "write the mask as a where before a softmax of its own");
-      if (fusionNumber(call, "dropout_p", 0) !== 0) refuseGiven(call, "dropout_p", "leave out the dropout");
-      const { output, logsumexp } = ops.sdpa(tensorIn(call, "query"), tensorIn(call, "key"), tensorIn(call, "value"), {
-        ...(flagIn(call, "is_causal", false) ? { causal: "topLeft" } : {}),
-        ...(isGiven(call, "scale") ? { scale: fusionNumber(call, "scale") } : {}),
-      });
-      // A seed and an offset follow, which are of dropout.
-      return { kind: "list", items: [valueOf(output), valueOf(logsumexp), none, none] };
-    },
-  },
+  sdpfa_fwd: madeBy(["query", "key", "value", "bias", "mask", "dropout_p", "is_causal", "scale"], (call) => {
+    refuseGiven(call, "bias", "add the bias to the scores before a softmax of its own");
+    refuseGiven(call, "mask", "write the mask as a where before a softmax of its own");
+    if (fusionNumber(call, "dropout_p", 0) !== 0) refuseGiven(call, "dropout_p", "leave out the dropout");
+    const { output, logsumexp } = ops.sdpa(tensorIn(call, "query"), tensorIn(call, "key"), tensorIn(call, "value"), {
+      ...(flagIn(call, "is_causal", false) ? { causal: "topLeft" } : {}),
+      ...(isGiven(call, "scale") ? { scale: fusionNumber(call, "scale") } : {}),
+    });
+    // A seed and an offset follow, which are of dropout.
+    return { kind: "list", items: [valueOf(output), valueOf(logsumexp), none, none] };
+  }),
 
   full: row(["shape", "fill_value", "dtype"], (call) =>
     ops.full(
@@ -319,14 +309,11 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     const options = { descending: flagIn(call, "descending", false) };
     return ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options);
   }),
-  topk: {
-    parameters: ["arg", "k", "dim", "largest", "sorted"],
-    make: (call) => {
-      const [axis, k] = [fusionNumber(call, "dim", -1), fusionNumber(call, "k")];
-      const { values, indices } = ops.topk(tensorIn(call, "arg"), k, axis, { largest: flagIn(call, "largest", true) });
-      return { kind: "list", items: [valueOf(values), valueOf(indices)] };
-    },
-  },
+  topk: madeBy(["arg", "k", "dim", "largest", "sorted"], (call) => {
+    const [axis, k] = [fusionNumber(call, "dim", -1), fusionNumber(call, "k")];
+    const { values, indices } = ops.topk(tensorIn(call, "arg"), k, axis, { largest: flagIn(call, "largest", true) });
+    return { kind: "list", items: [valueOf(values), valueOf(indices)] };
+  }),
   cumsum: row(["arg", "dim"], (call) => ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
   embedding_fwd: row(
     ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
@@ -335,23 +322,14 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       return ops.embedding(tensorIn(call, "weight"), tensorIn(call, "input"));
     },
   ),
-  size: {
-    parameters: ["arg", "dim"],
-    make: (call) => {
-      const { extents } = tensorIn(call, "arg");
-      const axis = fusionNumber(call, "dim");
-      const extent = extents.at(axis);
-      if (extent !== undefined)
-        return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
-      return invalidAt(
-        call.definition.source,
-        call.position,
-        "the tensor has no such axis",
-        String(axis),
-        `an axis of ${extents.length}`,
-      );
-    },
-  },
+  size: madeBy(["arg", "dim"], (call) => {
+    const { extents } = tensorIn(call, "arg");
+    const axis = fusionNumber(call, "dim");
+    const extent = extents.at(axis);
+    if (extent !== undefined)
+      return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
+    return invalidCall(call, "the tensor has no such axis", String(axis), `an axis of ${extents.length}`);
+  }),
   shape: {
     parameters: ["arg"],
     make: (call) => ({

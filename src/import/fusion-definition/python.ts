@@ -77,9 +77,7 @@ export function readPython(source: DumpSource): readonly PythonStatement[] {
 }
 
 function syntaxError(source: DumpSource, position: number, expected: string): never {
-  return failAt(source, position, {
-    code: "model-syntax",
-    message: "the definition has a syntax error",
+  return failAt(source, position, "model-syntax", "the definition has a syntax error", {
     expected,
     help: "pass the text as it was printed or written",
   });

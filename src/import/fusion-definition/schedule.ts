@@ -1,18 +1,18 @@
 /** How a definition places its tensors: meshes, splits of axes, parallel types, the order in memory. */
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { ParallelType } from "../../ir/domain.ts";
-import type { FusionOpRow } from "./ops.ts";
+import { type FusionOpRow, madeBy } from "./ops.ts";
 import {
   argument,
   type FusionCall,
   flagIn,
-  invalidAt,
+  invalidCall,
   kindText,
   fusionList,
   none,
   fusionNumber,
   tensorIn,
-  unsupportedAt,
+  refuseCall,
   type FusionValue,
 } from "./value.ts";
 
@@ -29,9 +29,8 @@ function parallelTypeIn(call: FusionCall, parameter: string): ParallelType {
   const name = value.kind === "path" ? (/ParallelType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
   return (
     parallelTypes.get(name) ??
-    unsupportedAt(
-      call.definition.source,
-      call.position,
+    refuseCall(
+      call,
       `Braid has no parallel type ${name === "" ? kindText(value) : name}`,
       [...parallelTypes.keys()].map((each) => `ParallelType.${each}`).join(", "),
       "leave out how a kernel uses its blocks and threads: Braid makes its own kernels",
@@ -42,7 +41,7 @@ function parallelTypeIn(call: FusionCall, parameter: string): ParallelType {
 function meshIn(call: FusionCall, parameter: string): DeviceMesh {
   const value = argument(call, parameter);
   if (value.kind === "mesh") return value.mesh;
-  return invalidAt(call.definition.source, call.position, `${call.name} takes a mesh`, kindText(value), "a DeviceMesh");
+  return invalidCall(call, `${call.name} takes a mesh`, kindText(value), "a DeviceMesh");
 }
 
 /** A mesh of one list, or of a list of lists. */
@@ -50,9 +49,7 @@ export function meshOf(call: FusionCall): FusionValue {
   const rows = fusionList(call, "devices");
   const numbers = (items: readonly FusionValue[]): readonly number[] =>
     items.map((each) =>
-      each.kind === "number"
-        ? each.value
-        : invalidAt(call.definition.source, call.position, "a mesh has another device", kindText(each), "a number"),
+      each.kind === "number" ? each.value : invalidCall(call, "a mesh has another device", kindText(each), "a number"),
     );
   const isFlat = rows.every(({ kind }) => kind === "number");
   const mesh = isFlat
@@ -66,51 +63,38 @@ function split(call: FusionCall, isInner: boolean): FusionValue {
   return none;
 }
 
+/** A row that makes nothing. */
+export function effect(parameters: readonly string[], run: (call: FusionCall) => void): FusionOpRow {
+  return madeBy(parameters, (call) => {
+    run(call);
+    return none;
+  });
+}
+
 /** Methods of tensors; `self` is the tensor. */
 const methods: Readonly<Record<string, FusionOpRow>> = {
-  set_device_mesh: {
-    parameters: ["self", "mesh"],
-    make: (call) => {
-      tensorIn(call, "self").setDeviceMesh(meshIn(call, "mesh"));
-      return none;
-    },
-  },
-  split: {
-    parameters: ["self", "axis", "factor", "inner_split"],
-    make: (call) => split(call, flagIn(call, "inner_split", true)),
-  },
+  set_device_mesh: effect(["self", "mesh"], (call) => {
+    tensorIn(call, "self").setDeviceMesh(meshIn(call, "mesh"));
+  }),
+  split: madeBy(["self", "axis", "factor", "inner_split"], (call) => split(call, flagIn(call, "inner_split", true))),
   outer_split: { parameters: ["self", "axis", "factor"], make: (call) => split(call, false) },
   inner_split: { parameters: ["self", "axis", "factor"], make: (call) => split(call, true) },
-  merge: {
-    parameters: ["self", "axis", "inner_axis"],
-    make: (call) => {
-      tensorIn(call, "self").merge(fusionNumber(call, "axis"));
-      return none;
-    },
-  },
-  axis: {
-    parameters: ["self", "axis"],
-    make: (call) => ({ kind: "axis", axis: tensorIn(call, "self").axis(fusionNumber(call, "axis")) }),
-  },
+  merge: effect(["self", "axis", "inner_axis"], (call) => {
+    tensorIn(call, "self").merge(fusionNumber(call, "axis"));
+  }),
+  axis: madeBy(["self", "axis"], (call) => ({
+    kind: "axis",
+    axis: tensorIn(call, "self").axis(fusionNumber(call, "axis")),
+  })),
   get_loop_domain: { parameters: ["self"], make: loopDomain },
-  set_allocation_domain: {
-    parameters: ["self", "allocation_domain", "contiguity"],
-    make: (call) => {
-      const axes = fusionList(call, "allocation_domain").map((each) =>
-        each.kind === "axis"
-          ? each.axis
-          : invalidAt(
-              call.definition.source,
-              call.position,
-              "an allocation domain has axes",
-              kindText(each),
-              "axes of the tensor",
-            ),
-      );
-      tensorIn(call, "self").setAllocationDomain(axes);
-      return none;
-    },
-  },
+  set_allocation_domain: effect(["self", "allocation_domain", "contiguity"], (call) => {
+    const axes = fusionList(call, "allocation_domain").map((each) =>
+      each.kind === "axis"
+        ? each.axis
+        : invalidCall(call, "an allocation domain has axes", kindText(each), "axes of the tensor"),
+    );
+    tensorIn(call, "self").setAllocationDomain(axes);
+  }),
 };
 
 function loopDomain(call: FusionCall): FusionValue {
@@ -125,25 +109,14 @@ function loopDomain(call: FusionCall): FusionValue {
 const scheduleRows: Readonly<Record<string, FusionOpRow>> = {
   _set_device_mesh: methods["set_device_mesh"] ?? { parameters: [], make: () => none },
   _create_device_mesh: { parameters: ["devices"], make: meshOf },
-  split: {
-    parameters: ["self", "axis", "factor", "inner_split"],
-    make: (call) => split(call, flagIn(call, "inner_split", true)),
-  },
-  parallelize: {
-    parameters: ["self", "axis", "parallel_type"],
-    make: (call) => {
-      tensorIn(call, "self").axis(fusionNumber(call, "axis")).parallelize(parallelTypeIn(call, "parallel_type"));
-      return none;
-    },
-  },
-  set_allocation_as_loop: {
-    parameters: ["self"],
-    make: (call) => {
-      const tensor = tensorIn(call, "self");
-      tensor.setAllocationDomain(Array.from({ length: tensor.nDims }, (_, axis) => axis));
-      return none;
-    },
-  },
+  split: madeBy(["self", "axis", "factor", "inner_split"], (call) => split(call, flagIn(call, "inner_split", true))),
+  parallelize: effect(["self", "axis", "parallel_type"], (call) => {
+    tensorIn(call, "self").axis(fusionNumber(call, "axis")).parallelize(parallelTypeIn(call, "parallel_type"));
+  }),
+  set_allocation_as_loop: effect(["self"], (call) => {
+    const tensor = tensorIn(call, "self");
+    tensor.setAllocationDomain(Array.from({ length: tensor.nDims }, (_, axis) => axis));
+  }),
 };
 
 /** Of an axis; `self` is the axis. */

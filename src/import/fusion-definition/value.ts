@@ -47,7 +47,7 @@ export function unsupportedAt(
   expected: string,
   help: string,
 ): never {
-  return failAt(source, position, { code: "model-unsupported", message, expected, help });
+  return failAt(source, position, "model-unsupported", message, { expected, help });
 }
 
 export function invalidAt(
@@ -58,7 +58,17 @@ export function invalidAt(
   expected: string,
 ): never {
   const help = "correct the definition";
-  return failAt(source, position, { code: "model-invalid", message, found, expected, help });
+  return failAt(source, position, "model-invalid", message, { found, expected, help });
+}
+
+/** `unsupportedAt` at a call. */
+export function refuseCall({ definition, position }: FusionCall, ...texts: readonly [string, string, string]): never {
+  return unsupportedAt(definition.source, position, ...texts);
+}
+
+/** `invalidAt` at a call. */
+export function invalidCall({ definition, position }: FusionCall, ...texts: readonly [string, string, string]): never {
+  return invalidAt(definition.source, position, ...texts);
 }
 
 export function kindText(value: FusionValue): string {
@@ -165,9 +175,8 @@ export function fusionDType(call: FusionCall, parameter: string): DType | null {
   if (name === "Null") return null;
   return (
     dtypeNames.get(name) ??
-    unsupportedAt(
-      call.definition.source,
-      call.position,
+    refuseCall(
+      call,
       `Braid has no dtype ${name === "" ? kindText(value) : name}`,
       [...dtypeNames.keys()].map((each) => `DataType.${each}`).join(", "),
       "use one of these",

@@ -5,7 +5,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
-import { pushTo } from "../../support/lists.ts";
+import { getOrMake, pushTo } from "../../support/lists.ts";
 import { type Interval, intersectionOf, lengthOf, unionOf } from "../../support/intervals.ts";
 import type { DeviceSlice, ProfilerTrace, TracedCollective } from "./profiler-trace.ts";
 
@@ -118,9 +118,7 @@ function commonSteps(traces: readonly ProfilerTrace[]): readonly string[] {
 
 function invalid(path: string, found: string, expected: string, help: string): never {
   const place = { kind: "file", path } as const;
-  return fail({
-    code: "trace-invalid",
-    message: "traces of PyTorch cannot be explained",
+  return fail("trace-invalid", "traces of PyTorch cannot be explained", {
     place,
     found,
     expected,
@@ -211,8 +209,7 @@ function waitsOf(
     for (const { position, slice, at: time } of arrivals) {
       const wait = Math.min(last.at - time, slice.end - slice.start);
       waits.set(slice, wait);
-      const others = waitedFor.get(last.position) ?? new Map<number, Interval[]>();
-      waitedFor.set(last.position, others);
+      const others = getOrMake(waitedFor, last.position, () => new Map<number, Interval[]>());
       pushTo(others, position, { start: slice.start, end: slice.start + wait });
     }
   }
@@ -235,8 +232,7 @@ function match(ranks: readonly (readonly (readonly DeviceSlice[])[])[]): {
         const { group = null, isPointToPoint = true } = slice.collective ?? {};
         if (group === null || isPointToPoint) continue;
         const key = JSON.stringify([step, group]);
-        const byTrace = lists.get(key) ?? new Map<number, DeviceSlice[]>();
-        lists.set(key, byTrace);
+        const byTrace = getOrMake(lists, key, () => new Map<number, DeviceSlice[]>());
         pushTo(byTrace, position, slice);
       }
     }

@@ -43,9 +43,7 @@ export function entryText({ read }: ArchiveEntry): string {
 
 function requireStored({ method, isEncrypted }: ZipEntry, name: string, path: string): void {
   if (method === 0 && !isEncrypted) return;
-  fail({
-    code: "model-unsupported",
-    message: `an entry of the archive is ${method === 0 ? "encrypted" : "compressed"}`,
+  fail("model-unsupported", `an entry of the archive is ${method === 0 ? "encrypted" : "compressed"}`, {
     place: { kind: "file", path },
     found: `${name}, ${method === 0 ? "encrypted" : `by method ${method}`}`,
     expected: "entries as torch.export.save stores them: uncompressed",
@@ -69,9 +67,7 @@ function withoutFolder(entries: ReadonlyMap<string, ArchiveEntry>, path: string)
 }
 
 function damaged(path: string, found: string, expected = "a whole zip archive"): never {
-  return fail({
-    code: "model-syntax",
-    message: "the file of a model is damaged, or no archive of torch.export",
+  return fail("model-syntax", "the file of a model is damaged, or no archive of torch.export", {
     place: { kind: "file", path },
     found,
     expected,
@@ -88,9 +84,7 @@ export function parseDocument(entry: ArchiveEntry, path: string, name: string): 
     return { value, document: { path, entry: name, invalid }, parent: null, key: "" };
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof URIError)) throw error;
-    return fail({
-      code: "model-syntax",
-      message: "a document of a model's file is no JSON",
+    return fail("model-syntax", "a document of a model's file is no JSON", {
       place: { kind: "file", path: `${path}: ${name}` },
       found: error.message,
       expected: "JSON, as torch.export.save writes it",

@@ -261,9 +261,7 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
 
 /** A graph of one rank's parts: rows of ops read whole tensors. */
 function refuseCollective(node: GraphNode): never {
-  return fail({
-    code: "model-unsupported",
-    message: `the model was exported with its collectives: ${node.target}`,
+  return fail("model-unsupported", `the model was exported with its collectives: ${node.target}`, {
     place: { kind: "file", path: jsonPlaceText(node.json) },
     ...(node.source === null ? {} : { source: siteText(node.source) }),
     found: `one rank's part of the model, ${moduleText(node)}`,
@@ -333,9 +331,7 @@ function fitted(facts: Facts, view: TensorView, node: GraphNode, output: string)
     );
   if (!fits) {
     const sizes = meta.sizes.map((size) => (typeof size === "number" ? size : size.expression));
-    fail({
-      code: "model-invalid",
-      message: `${output} has another shape than its operands give it`,
+    fail("model-invalid", `${output} has another shape than its operands give it`, {
       place: { kind: "file", path: facts.path },
       ...(node.source === null ? {} : { source: siteText(node.source) }),
       found: `[${sizes.join(", ")}] of ${node.target}, ${moduleText(node)}`,
@@ -351,9 +347,7 @@ function metaOf(facts: Facts, value: string): TensorMeta {
 }
 
 function unknownValue({ path }: Facts, value: string): never {
-  return fail({
-    code: "model-invalid",
-    message: `no node makes ${value}`,
+  return fail("model-invalid", `no node makes ${value}`, {
     place: { kind: "file", path },
     found: `a node that reads ${value}`,
     expected: "values of inputs and earlier nodes",

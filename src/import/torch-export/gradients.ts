@@ -60,9 +60,7 @@ function named({ path, inputs }: ExportedModel, names: readonly string[]): reado
     const found = known.find((each) => each.name === name);
     if (found !== undefined) return found;
     const all = known.map((each) => each.name);
-    return fail({
-      code: "bad-option",
-      message: `the model has no parameter or argument ${name}`,
+    return fail("bad-option", `the model has no parameter or argument ${name}`, {
       place: { kind: "file", path },
       found: name,
       expected: `floating-point inputs that an output depends on, such as ${all.slice(0, 3).join(", ")}`,

@@ -139,9 +139,7 @@ function requireVersion(document: Json): void {
   const found = wholeIn(field(field(document, "schema_version"), "major"));
   if (found === major) return;
   const version = field(document, "torch_version");
-  fail({
-    code: "model-unsupported",
-    message: `the file of a model was written by ${found > major ? "a newer" : "an older"} PyTorch`,
+  fail("model-unsupported", `the file of a model was written by ${found > major ? "a newer" : "an older"} PyTorch`, {
     place: { kind: "file", path: jsonPlaceText(field(document, "schema_version")) },
     found: `version ${found} of the schema, of PyTorch ${isAbsent(version) ? "2.4 or earlier" : textIn(version)}`,
     expected: `version ${major}, of PyTorch 2.6 to 2.11`,
@@ -190,9 +188,7 @@ function readOutput(spec: Json): string {
 }
 
 function unsupportedPart(json: Json, found: string, expected: string): never {
-  return fail({
-    code: "model-unsupported",
-    message: "the signature of a model has something that Braid does not have",
+  return fail("model-unsupported", "the signature of a model has something that Braid does not have", {
     place: { kind: "file", path: jsonPlaceText(json) },
     found,
     expected,

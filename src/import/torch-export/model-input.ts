@@ -47,9 +47,7 @@ export function modelInput(
 }
 
 export function refuseInput(path: string, name: string, found: string, expected: string): never {
-  return fail({
-    code: "model-unsupported",
-    message: `${name} has a dtype or shape that Braid does not have`,
+  return fail("model-unsupported", `${name} has a dtype or shape that Braid does not have`, {
     place: { kind: "file", path },
     found,
     expected,

@@ -96,9 +96,7 @@ export interface NodeOperands {
 
 /** `Braid has no ...`, at the node. Throws `model-unsupported`. */
 export function unsupportedNode(node: GraphNode, message: string, found: string, expected: string): never {
-  return fail({
-    code: "model-unsupported",
-    message,
+  return fail("model-unsupported", message, {
     place: { kind: "file", path: jsonPlaceText(node.json) },
     ...(node.source === null ? {} : { source: siteText(node.source) }),
     found: `${found}, ${moduleText(node)}`,

@@ -31,9 +31,7 @@ export function readPayloads(
 
 function payloadOf(archive: Archive, kind: string, name: string, json: Json): WeightPayload {
   if (field(json, "use_pickle").value === true) {
-    fail({
-      code: "model-unsupported",
-      message: `${name} is pickled`,
+    fail("model-unsupported", `${name} is pickled`, {
       place: { kind: "file", path: jsonPlaceText(json) },
       found: "a payload in Python's pickle format, which only Python reads safely",
       expected: "raw bytes, as torch.export.save writes plain tensors",
@@ -106,9 +104,7 @@ function stridedCopy(tensor: Tensor, storage: Uint8Array, { shape, strides, offs
 }
 
 function unreadDType(name: string, dtype: string, json: Json): never {
-  return fail({
-    code: "model-unsupported",
-    message: `${name} has a dtype that Braid does not have`,
+  return fail("model-unsupported", `${name} has a dtype that Braid does not have`, {
     place: { kind: "file", path: jsonPlaceText(json) },
     found: dtype,
     expected: torchDTypes,

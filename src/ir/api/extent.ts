@@ -25,9 +25,7 @@ export function extentIn(builder: FusionBuilder, extent: Extent, place: Call): n
   const unknown = [...leavesOf(scalar)].filter((name) => !builder.symbols.has(name));
   if (unknown.length === 0) return scalar.kind === "constant" ? scalar.value : scalar;
   const known = [...builder.symbols].join(", ");
-  return reject(place, {
-    code: "bad-argument",
-    message: `${unknown.join(", ")} is not an extent of this Fusion`,
+  return reject(place, "bad-argument", `${unknown.join(", ")} is not an extent of this Fusion`, {
     found: printScalar(scalar),
     expected: known === "" ? "a number: this Fusion has no symbolic extent" : `a number, or one of ${known}`,
     help: "take the extent from a tensor of this Fusion: x.extents[0]",
@@ -43,9 +41,7 @@ export function knownExtent(builder: FusionBuilder, extent: Extent, place: Call)
 /** Checks the factor of a split, which is known when the program is built. Throws `bad-extent`, `bad-argument`. */
 export function requireFactor(factor: Extent, place: Call): void {
   if (typeof factor !== "object") return void requireExtent(factor, place, 1);
-  reject(place, {
-    code: "bad-argument",
-    message: "a split's factor is not a number",
+  reject(place, "bad-argument", "a split's factor is not a number", {
     found: extentText(factor),
     expected: "a whole number of at least 1",
     help: "write the number of parts, which an axis of any size can have: x.outerSplit(0, 4)",
@@ -54,9 +50,7 @@ export function requireFactor(factor: Extent, place: Call): void {
 
 function requireForm(value: object | null, place: Call): void {
   if (value !== null && (axisOwner in value || "kind" in value)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: "an extent is neither a number nor an axis",
+  reject(place, "bad-argument", "an extent is neither a number nor an axis", {
     found: value === null ? "null" : "another object",
     expected: "a number, an axis, or an extent of a tensor",
     help: "pass 8, x.axis(0) or x.extents[0]",

@@ -66,9 +66,7 @@ export class Fusion {
     const place = call("output", { tensor: tensor.id });
     requireOwner(tensor, this.#builder, "the output", place);
     if (this.#builder.outputs.includes(tensor.id)) {
-      reject(place, {
-        code: "bad-argument",
-        message: `T${tensor.id} is already an output`,
+      reject(place, "bad-argument", `T${tensor.id} is already an output`, {
         found: "the same tensor twice",
         expected: "each output once",
         help: "copy it with set() for a second output",

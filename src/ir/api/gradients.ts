@@ -64,9 +64,7 @@ export function jointOf(fusion: Fusion, request: GradientRequest): Differentiate
 /** Throws `bad-argument`. */
 function requireList(list: unknown, name: string): void {
   if (Array.isArray(list)) return;
-  reject(call("gradients", { code: `{ ${name} }` }), {
-    code: "bad-argument",
-    message: `${name} is not a list of tensors`,
+  reject(call("gradients", { code: `{ ${name} }` }), "bad-argument", `${name} is not a list of tensors`, {
     found: list === null ? "null" : list instanceof TensorView ? "a tensor" : typeof list,
     expected: "an array of tensors",
     help: "write the lists out: gradients(fusion, { of: [loss], wrt: [x, w] })",
@@ -88,9 +86,7 @@ function cotangentsOf(
     return of.map(() => null);
   }
   if (cotangents.length !== of.length) {
-    reject(place, {
-      code: "bad-argument",
-      message: "the number of cotangents is wrong",
+    reject(place, "bad-argument", "the number of cotangents is wrong", {
       found: `${cotangents.length} for ${of.length} tensor${of.length === 1 ? "" : "s"}`,
       expected: "one cotangent per tensor of `of`",
       help: "give one per tensor, in the order of `of`",
@@ -105,9 +101,7 @@ function cotangentsOf(
 /** Throws `shape-mismatch`. */
 function requireScalar(tensor: TensorView, place: Call): void {
   if (tensor.rank === 0) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: `T${tensor.id} needs a cotangent`,
+  reject(place, "shape-mismatch", `T${tensor.id} needs a cotangent`, {
     found: shapeText(tensor.data()),
     expected: "a tensor without axes, such as a loss, or a cotangent of the same shape",
     help: "pass cotangents, or sum the tensor first",
@@ -118,18 +112,14 @@ function requireScalar(tensor: TensorView, place: Call): void {
 function requireAlike(tensor: TensorView, cotangent: TensorView, place: Call): void {
   const [extents, others] = [tensor.extents, cotangent.extents];
   if (extents.length !== others.length || extents.some((extent, i) => extentsDiffer(extent, at(others, i)))) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: `the cotangent of T${tensor.id} has another shape`,
+    reject(place, "shape-mismatch", `the cotangent of T${tensor.id} has another shape`, {
       found: `${shapeText(cotangent.data())} for ${shapeText(tensor.data())}`,
       expected: "equal shapes",
       help: "give the cotangent the shape of the tensor",
     });
   }
   if (tensor.dtype === cotangent.dtype) return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: `the cotangent of T${tensor.id} has another dtype`,
+  reject(place, "dtype-mismatch", `the cotangent of T${tensor.id} has another dtype`, {
     found: `T${cotangent.id} ${cotangent.dtype}, T${tensor.id} ${tensor.dtype}`,
     expected: tensor.dtype,
     help: `convert with cast(tensor, "${tensor.dtype}")`,

@@ -39,9 +39,7 @@ export function commonBuilder(operands: readonly TensorHandle[], place: Call): F
 /** Throws `foreign-tensor`. */
 export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what: string, place: Call): void {
   if (tensor[internals].builder === builder) return;
-  reject(place, {
-    code: "foreign-tensor",
-    message: `${what} belongs to another Fusion`,
+  reject(place, "foreign-tensor", `${what} belongs to another Fusion`, {
     found: `T${tensor[internals].id} of another Fusion`,
     expected: "tensors of one Fusion",
     help: "make it an input of this Fusion",
@@ -51,17 +49,12 @@ export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what:
 /** Checks operands of calls from JavaScript: each must be a tensor of this copy of Braid. Throws `bad-argument`. */
 export function requireTensor(value: unknown, name: string, position: number): asserts value is TensorHandle {
   if (typeof value === "object" && value !== null && internals in value) return;
-  reject(
-    { kind: "call", text: `${name}(...)` },
-    {
-      code: "bad-argument",
-      message: `operand ${position} of ${name} is not a tensor`,
-      found: value === null ? "null" : Array.isArray(value) ? "an array" : typeof value,
-      expected: "a TensorView: an input of a Fusion or the result of an op",
-      help:
-        value === null
-          ? "check for null: gradients() returns it for a tensor that the result does not depend on"
-          : "make it with fusion.input()",
-    },
-  );
+  reject({ kind: "call", text: `${name}(...)` }, "bad-argument", `operand ${position} of ${name} is not a tensor`, {
+    found: value === null ? "null" : Array.isArray(value) ? "an array" : typeof value,
+    expected: "a TensorView: an input of a Fusion or the result of an op",
+    help:
+      value === null
+        ? "check for null: gradients() returns it for a tensor that the result does not depend on"
+        : "make it with fusion.input()",
+  });
 }

@@ -58,9 +58,7 @@ export class IterDomain {
     const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})`, tensors };
     const parallelType = parallelTypeOf(type, tensor, place);
     if (position < 0) {
-      reject(place, {
-        code: "bad-argument",
-        message: "the axis was split or merged",
+      reject(place, "bad-argument", "the axis was split or merged", {
         found: printIterDomain(this.data()),
         expected: "an axis of the loop domain",
         help: "take the new axis with axis(i)",

@@ -97,9 +97,7 @@ export class TensorView implements TensorHandle {
     const place = this.#call("merge", axis);
     const position = resolveAxis(axis, tensor.domain.loop.length, place);
     if (position + 1 === tensor.domain.loop.length) {
-      reject(place, {
-        code: "axis-out-of-range",
-        message: "merge takes an axis and the one after it",
+      reject(place, "axis-out-of-range", "merge takes an axis and the one after it", {
         found: `axis ${position}, the last of ${tensor.domain.loop.length}`,
         expected: "an axis that another one follows",
         help: "name the outer of the two axes",
@@ -131,9 +129,7 @@ export class TensorView implements TensorHandle {
   setDeviceMesh(mesh: DeviceMesh): this {
     const place = this.#call("setDeviceMesh", { code: String(mesh) });
     if (!(mesh instanceof DeviceMesh)) {
-      reject(place, {
-        code: "bad-argument",
-        message: "setDeviceMesh takes a DeviceMesh",
+      reject(place, "bad-argument", "setDeviceMesh takes a DeviceMesh", {
         found: typeof mesh,
         expected: "a DeviceMesh",
         help: "pass DeviceMesh.range(devices) or new DeviceMesh([0, 1])",
@@ -159,9 +155,7 @@ export class TensorView implements TensorHandle {
     const { builder, id } = this[internals];
     const place = this.#call("named", String(name));
     if (typeof name !== "string" || !/^(?!T\d+$)[A-Za-z_][\w./-]{0,63}$/u.test(name)) {
-      reject(place, {
-        code: "bad-argument",
-        message: "a tensor's name has another form",
+      reject(place, "bad-argument", "a tensor's name has another form", {
         found: typeof name === "string" ? JSON.stringify(name) : typeof name,
         expected: "a letter or _, then up to 63 letters, digits and _ . / -, and not a number such as T3",
         help: "choose a name of this form, such as hidden or layer0/hidden",
@@ -169,9 +163,7 @@ export class TensorView implements TensorHandle {
     }
     const other = builder.names.get(name);
     if (other !== undefined && other !== id) {
-      reject(place, {
-        code: "bad-argument",
-        message: `T${other} already has the name ${name}`,
+      reject(place, "bad-argument", `T${other} already has the name ${name}`, {
         found: `the name ${name} for T${other} and T${id}`,
         expected: "each name once in a program",
         help: `choose another name, such as ${name}2`,

@@ -22,9 +22,7 @@ export function freeDimension(
   const used = new Set(domain.loop.map(({ parallelType }) => parallelType));
   const type = didTypes.find((each) => mesh?.hasAxis(each) === true && !used.has(each));
   if (type !== undefined && mesh !== null) return { type, size: mesh.size(type) };
-  return reject(place, {
-    code: "bad-argument",
-    message: `no devices share the gradient of T${id}`,
+  return reject(place, "bad-argument", `no devices share the gradient of T${id}`, {
     found: mesh === null ? "no mesh" : "an axis for each dimension of its mesh",
     expected: "a mesh with a dimension along which the tensor is whole",
     help: "leave the tensor out of partial",
@@ -32,9 +30,7 @@ export function freeDimension(
 }
 
 export function rejectParts({ id }: Tensor, gradient: TensorView, place: Call): never {
-  return reject(place, {
-    code: "bad-argument",
-    message: `the gradient of T${id} is no sum over rows`,
+  return reject(place, "bad-argument", `the gradient of T${id} is no sum over rows`, {
     found: `T${gradient.id}`,
     expected: "a matmul, or a sum over the outermost axis, casts of these and their sums",
     help: "leave the tensor out of partial",

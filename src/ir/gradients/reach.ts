@@ -42,9 +42,7 @@ function dependents(
 /** Throws `not-differentiable`. */
 export function requireFloatTensor(tensor: Tensor, place: Call): void {
   if (isFloat(tensor)) return;
-  reject(place, {
-    code: "not-differentiable",
-    message: `T${tensor.id} is not a tensor of floats`,
+  reject(place, "not-differentiable", `T${tensor.id} is not a tensor of floats`, {
     found: tensor.dtype,
     expected: computedFloats.join(", "),
     help: "differentiate tensors of these dtypes; others have no gradients",
@@ -72,9 +70,7 @@ export function requireIndependent(data: FusionData, of: readonly TensorId[], id
   const found = `T${output} = ${name}(${inputs.map((input) => `T${input}`).join(", ")})`;
   const about: Diagnostic = { code: "not-differentiable", message: found };
   const { tensors: mentions } = originated(about, tensors);
-  return reject(place, {
-    code: "not-differentiable",
-    message: `no gradient of T${id} passes ${name}`,
+  return reject(place, "not-differentiable", `no gradient of T${id} passes ${name}`, {
     found,
     expected: "at least one path of differentiable ops",
     help: `leave T${id} out of wrt, or compute the result without this op`,

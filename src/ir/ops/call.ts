@@ -2,7 +2,13 @@
  * The text of an API call for diagnostics (`matmul(T0, T1)`, `sum(T0, [2])`), and the checks of axis numbers that calls
  * share.
  */
-import { type Diagnostic, fail, type Place } from "../../diagnostics/diagnostic.ts";
+import {
+  type DiagnosticDetails,
+  fail,
+  type GivenDiagnostic,
+  asDiagnostic,
+  type Place,
+} from "../../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../domain.ts";
 import { originated } from "../origin.ts";
 import { printScalar } from "../scalar/scalar.ts";
@@ -30,9 +36,9 @@ function argumentText(arg: Exclude<CallArgument, undefined>): string {
 }
 
 /** Throws a diagnostic whose place is the call. */
-export function reject(place: Call, diagnostic: Omit<Diagnostic, "place">): never {
+export function reject(place: Call, ...fault: GivenDiagnostic<Omit<DiagnosticDetails, "place">>): never {
   const { kind, text, tensors = [] } = place;
-  return fail(originated({ ...diagnostic, place: { kind, text } }, tensors));
+  return fail(originated({ ...asDiagnostic(fault), place: { kind, text } }, tensors));
 }
 
 /** `T0[4, i2]`: the tensor's axes at run time. */
@@ -49,9 +55,7 @@ export function rankOf(tensor: Tensor): number {
 /** The axis number counted from 0; a negative `axis` counts from the end. Throws `axis-out-of-range`. */
 export function resolveAxis(axis: number, rank: number, place: Call): number {
   if (Number.isSafeInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
-  return reject(place, {
-    code: "axis-out-of-range",
-    message: `axis ${axis} does not exist`,
+  return reject(place, "axis-out-of-range", `axis ${axis} does not exist`, {
     found: `axis ${axis} of a tensor with ${rank} ${rank === 1 ? "axis" : "axes"}`,
     expected: rank === 0 ? "no axis: the tensor is a scalar" : `a whole number from ${-rank} to ${rank - 1}`,
     help: "count from 0, or from -1 at the end",
@@ -63,9 +67,7 @@ export function resolveAxes(axes: readonly number[], rank: number, place: Call):
   const resolved = axes.map((axis) => resolveAxis(axis, rank, place));
   const repeated = resolved.find((axis, i) => resolved.indexOf(axis) !== i);
   if (repeated === undefined) return resolved;
-  return reject(place, {
-    code: "axis-repeated",
-    message: `axis ${repeated} is named twice`,
+  return reject(place, "axis-repeated", `axis ${repeated} is named twice`, {
     found: `[${axes.join(", ")}]`,
     expected: "each axis at most once",
     help: `remove one of the two${axes.some((axis) => axis < 0) ? "; negative numbers count from the end" : ""}`,

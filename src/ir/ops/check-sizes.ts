@@ -21,9 +21,7 @@ export function requireSizesFit(op: Op, tensors: readonly Tensor[], sizes: Sizes
     const from = evaluateExtent(producer.extent, sizes, place);
     const to = evaluateExtent(consumer.extent, sizes, place);
     if (from === to || (broadcast && from === 1)) continue;
-    fail({
-      code: "size-mismatch",
-      message: `${op.kind} has operand and output axes of different sizes`,
+    fail("size-mismatch", `${op.kind} has operand and output axes of different sizes`, {
       place: place(),
       found: `${printIterDomain(producer)} of T${at(op.inputs, operand)} has ${from}, ${printIterDomain(consumer)} of T${op.output} has ${to}`,
       expected: "equal sizes",

@@ -20,9 +20,7 @@ export function computedDType(_: unknown, operands: readonly Tensor[], place: Ca
 export function commonDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
   const { dtype } = at(operands, 0);
   if (operands.every((operand) => operand.dtype === dtype)) return dtype;
-  return reject(place, {
-    code: "dtype-mismatch",
-    message: "the operands have different dtypes",
+  return reject(place, "dtype-mismatch", "the operands have different dtypes", {
     found: operands.map((operand) => `T${operand.id} ${operand.dtype}`).join(", "),
     expected: "operands of one dtype",
     help: "convert with cast(tensor, dtype)",
@@ -53,9 +51,7 @@ export function requireTaken(op: string, operand: OperandClass, dtype: DType, pl
   if (operand === "any" || family === operand) return;
   if (operand === "bool" || (operand === "integer" && family === "float")) {
     const [expected, cast] = operand === "bool" ? ["bool", "bool"] : ["int or int64", "int64"];
-    reject(place, {
-      code: "dtype-mismatch",
-      message: `${op} of a tensor that is not ${operand === "bool" ? "bool" : "of integers"}`,
+    reject(place, "dtype-mismatch", `${op} of a tensor that is not ${operand === "bool" ? "bool" : "of integers"}`, {
       found: dtype,
       expected,
       help: `convert first, for example cast(tensor, "${cast}")`,
@@ -80,9 +76,7 @@ export function requireComputed(dtype: DType, place: Call): void {
 function requireNumber(dtype: DType, place: Call): void {
   requireComputed(dtype, place);
   if (dtypes[dtype].family !== "bool") return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: "arithmetic on bool",
+  reject(place, "dtype-mismatch", "arithmetic on bool", {
     found: "bool",
     expected: "a float or integer dtype",
     help: 'convert first, for example cast(tensor, "int")',
@@ -93,9 +87,7 @@ function requireNumber(dtype: DType, place: Call): void {
 export function requireFloat(dtype: DType, op: string, place: Call): void {
   requireComputed(dtype, place);
   if (dtypes[dtype].family === "float") return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: `${op} of a tensor that is not floating-point`,
+  reject(place, "dtype-mismatch", `${op} of a tensor that is not floating-point`, {
     found: dtype,
     expected: computedFloats.join(", "),
     help: 'convert first, for example cast(tensor, "float")',

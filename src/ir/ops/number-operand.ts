@@ -90,9 +90,7 @@ export function requireNumberFits(number: AnyNumber, dtype: DType, place: Call):
     const value = BigInt(number.text);
     if (-limit <= value && value < limit) return;
   }
-  reject(place, {
-    code: "bad-argument",
-    message: `a number is not an ${dtype}`,
+  reject(place, "bad-argument", `a number is not an ${dtype}`, {
     found: number.text,
     expected: `a whole number from ${-limit} to ${limit - 1n}`,
     help: 'convert the tensor first, for example cast(tensor, "float")',

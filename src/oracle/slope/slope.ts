@@ -243,7 +243,7 @@ export function slopesAt(
   const evaluate = (): NonNullable<typeof point> => {
     const values = new Map(joint.inputs.map((id, i) => [id, fromTensor(toDouble(at(inputs, i)))]));
     // The backward pass alone starts from tensors that the forward pass has saved.
-    const wanted = [...of, ...present(cotangents), ...fusion.inputs];
+    const wanted = [...of, ...cotangents.flatMap((id) => id ?? []), ...fusion.inputs];
     evaluateOps(opsBefore(joint.ops, wanted, values), values, setting);
     const derived = whole === undefined ? values : new Map(fusion.inputs.map((id) => [id, valueAt(values, id)]));
     evaluateOps(opsBefore(inDouble(fusion).ops, gradients, derived), derived, setting);
@@ -261,7 +261,3 @@ export function slopesAt(
 type Values = ReadonlyMap<TensorId, OracleValue>;
 
 const one = makeValue("double", [], () => ({ element: 1, bound: 0 }));
-
-function present(ids: readonly (TensorId | null)[]): readonly TensorId[] {
-  return ids.flatMap((id) => id ?? []);
-}

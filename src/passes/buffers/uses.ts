@@ -3,6 +3,7 @@ import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { statementAccess, scopesOf, walk } from "../../host/traverse.ts";
 import { ownersOf } from "./slices.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */
 export interface Uses {
@@ -81,9 +82,7 @@ export function freeInScope(
       statement === undefined ? [] : scopesOf(statement).filter((inner) => uses.inScope(inner).has(tensor));
     if (users.length === 1 && holders.length === 1) nested.set(last, (nested.get(last) ?? new Set()).add(tensor));
     else {
-      const freed = freedAfter.get(last);
-      if (freed === undefined) freedAfter.set(last, [tensor]);
-      else freed.push(tensor);
+      pushTo(freedAfter, last, tensor);
     }
   }
   if (freedAfter.size === 0 && nested.size === 0) return scope;

@@ -111,9 +111,7 @@ function requireOneStep(
 ): OpLayouts & { readonly step: ReshardingStep } {
   const layouts = isCommunicable(op, tensors) ? layoutsOf(op, tensors) : null;
   if (layouts === null) {
-    return fail({
-      code: "resharding-unsupported",
-      message: "an op both computes and changes the sharding",
+    return fail("resharding-unsupported", "an op both computes and changes the sharding", {
       place: opPlace(op),
       found: op.kind,
       expected: "a set, or a reduction of the sharded axis alone",
@@ -122,9 +120,7 @@ function requireOneStep(
   }
   const step = reshardingStep(layouts.from, layouts.to, nvfuserLimits);
   if (step !== null) return { ...layouts, step };
-  return fail({
-    code: "resharding-unsupported",
-    message: "no single communication makes this change of sharding",
+  return fail("resharding-unsupported", "no single communication makes this change of sharding", {
     place: opPlace(op),
     found: `${printTensor(at(tensors, at(op.inputs, 0)))} to ${printTensor(at(tensors, op.output))}`,
     expected: "a change along one DID type, or to another mesh",

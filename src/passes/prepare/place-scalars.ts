@@ -36,14 +36,10 @@ export const placeScalars: Pass<"fusion", "fusion"> = {
 };
 
 function unplacedScalars({ tensors, inputs, ops }: FusionData): ReadonlySet<TensorId> {
-  const scalars = new Set(inputs.filter((id) => isScalar(at(tensors, id))));
+  const scalars = new Set(inputs.filter((id) => withoutReductions(at(tensors, id).domain.logical).length === 0));
   if (scalars.size === 0 && ops.every((op) => op.inputs.length > 0)) return scalars;
   for (const op of ops) if (op.inputs.every((id) => scalars.has(id))) scalars.add(op.output);
   return new Set([...scalars].filter((id) => at(tensors, id).mesh === null));
-}
-
-function isScalar({ domain }: Tensor): boolean {
-  return withoutReductions(domain.logical).length === 0;
 }
 
 /** A mesh of the devices of both. */

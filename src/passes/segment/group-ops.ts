@@ -43,7 +43,7 @@ export function groupOps(
       const joins =
         at(fusible, i) &&
         at(fusible, from) &&
-        sameMeshes(producer, op, tensors) &&
+        sameMesh(at(tensors, producer.output).mesh, at(tensors, op.output).mesh) &&
         (nvfuserLimits || sameLoop(producer, op, tensors));
       return { from, joins };
     });
@@ -111,10 +111,6 @@ function loneViews(
 
 export function isViewAlone({ kind }: Op): boolean {
   return kind === "Reshape" || kind === "Expand" || kind === "Slice";
-}
-
-function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
-  return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
 }
 
 /**

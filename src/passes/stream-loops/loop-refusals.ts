@@ -3,7 +3,7 @@
  * loop with an op that computes, the first rule that kept the two apart. It decides nothing: it asks the functions by
  * which stream-parallel-type decides.
  */
-import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
+import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { statementAccess, isOp } from "../../host/traverse.ts";
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -78,7 +78,7 @@ export function loopRefusals(
     const other = at(body, node);
     if (!isOp(other) && other.kind !== "PostOnStream") return [];
     const rule = ruleFor(statement, members[position] ?? null, members[node] ?? null, isReader);
-    const [made] = outputsIn(other);
+    const [made] = isOp(other) ? outputsOf(other) : other.outputs;
     if (made === undefined) return [];
     // Of a chain of inserted sets, the last has the reason.
     if (rule === "stream" && isOp(other) && other.kind === "Set" && made >= before.tensors.length) return [];
@@ -96,10 +96,6 @@ export function loopRefusals(
       },
     ];
   });
-}
-
-function outputsIn(statement: Op | PostOnStream): readonly TensorId[] {
-  return isOp(statement) ? outputsOf(statement) : statement.outputs;
 }
 
 /** By tensor: the statements that read it, and those that write it, in order. */

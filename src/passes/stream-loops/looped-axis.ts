@@ -37,9 +37,7 @@ export function loopedAxis(
   const found = axisText(tensor, first);
   const bare = outputs.find((output) => streamAxes(at(tensors, output)).length === 0);
   if (isOp(statement) ? !runsOnSlices(statement.kind) : nvfuserLimits || bare !== undefined) {
-    fail({
-      code: "stream-on-host-unit",
-      message: "Stream is on the output of an op that cannot run as a standalone host op",
+    fail("stream-on-host-unit", "Stream is on the output of an op that cannot run as a standalone host op", {
       place,
       found: bare === undefined ? found : `${found}, and no Stream on T${bare}`,
       expected:
@@ -53,9 +51,7 @@ export function loopedAxis(
     });
   }
   if (second !== undefined) {
-    fail({
-      code: "stream-repeated",
-      message: `Stream is on two axes of T${tensor.id}`,
+    fail("stream-repeated", `Stream is on two axes of T${tensor.id}`, {
       place,
       found: `${found} and ${axisText(tensor, second)}`,
       expected: "at most one Stream axis per tensor",
@@ -89,9 +85,7 @@ function streamAxes({ domain }: Tensor): readonly IterDomain[] {
 function rejectPart(place: Place, tensor: Tensor, axis: IterDomain, isLimited: boolean): never {
   const found = axisText(tensor, axis);
   if (isLimited) {
-    return fail({
-      code: "stream-on-split-axis",
-      message: "Stream is on an axis made by split or merge",
+    return fail("stream-on-split-axis", "Stream is on an axis made by split or merge", {
       place,
       found,
       expected: "Stream on a whole logical axis",
@@ -115,9 +109,7 @@ function rejectPart(place: Place, tensor: Tensor, axis: IterDomain, isLimited: b
 
 /** `isContraction`: the option `accumulate` would let the op run chunk by chunk. */
 export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, isContraction: boolean): never {
-  return fail({
-    code: "stream-on-reduction-axis",
-    message: "Stream is on a reduced or contracted axis",
+  return fail("stream-on-reduction-axis", "Stream is on a reduced or contracted axis", {
     place: opPlace(op),
     found: axisText(tensor, axis),
     expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
@@ -153,9 +145,7 @@ export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: r
     if (isSliced) continue;
     const loop = members.find((member) => member?.inputs.includes(input)) ?? null;
     const looped = loop === null ? null : axisText(at(tensors, at(loop.outputs, 0)), loop.stream);
-    fail({
-      code: "stream-on-input",
-      message: `no op that reads fusion input T${input} loops over its Stream axis`,
+    fail("stream-on-input", `no op that reads fusion input T${input} loops over its Stream axis`, {
       place: { kind: "tensor", text: axisText(tensor, part) },
       found: looped === null ? "Stream on a fusion input" : `a loop over ${looped}, which reads all of T${input}`,
       expected: "an op whose output has Stream on the same axis",
@@ -218,9 +208,7 @@ export function loopedFurtherAxis(op: Op, looped: IterDomain, which: number, ten
   const own = siblingAxes(op, tensors, which).find(({ first }) => first.id === looped.id)?.further;
   if (own !== undefined) return own;
   const { id } = at(tensors, at(outputsOf(op), which));
-  return fail({
-    code: "stream-on-cut-axis",
-    message: `Stream is on an axis that T${id} does not have`,
+  return fail("stream-on-cut-axis", `Stream is on an axis that T${id} does not have`, {
     place: opPlace(op),
     found: axisText(at(tensors, op.output), looped),
     expected: "Stream on an axis that all outputs of the op share",
@@ -289,9 +277,7 @@ export function unitAxes(post: PostOnStream, looped: StreamPart, program: HostPr
 function madeAxis(post: PostOnStream, output: Tensor, looped: StreamPart): IterDomain {
   const own = streamPart(output);
   if (own !== null && sameChunks(own.chunks, looped.chunks)) return own.axis;
-  return fail({
-    code: "stream-on-host-unit",
-    message: "the outputs of a unit have different Stream axes",
+  return fail("stream-on-host-unit", "the outputs of a unit have different Stream axes", {
     place: { kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorListText(post.outputs)}` },
     found: own === null ? `no Stream axis that a loop can count on T${output.id}` : axisText(output, own.part),
     expected: "as many chunks of one axis on all outputs",
@@ -341,9 +327,7 @@ function counterpart(axis: IterDomain, tensor: Tensor, other: Tensor): IterDomai
 }
 
 function rejectUse(tensor: Tensor, axis: IterDomain | undefined): never {
-  return fail({
-    code: "stream-on-cut-axis",
-    message: `a fused unit needs T${tensor.id} as a whole and in chunks`,
+  return fail("stream-on-cut-axis", `a fused unit needs T${tensor.id} as a whole and in chunks`, {
     place: { kind: "tensor", text: axis === undefined ? `T${tensor.id}` : axisText(tensor, axis) },
     found: "ops of one unit that read the tensor along different axes",
     expected: "ops that read the chunk of their own iteration",

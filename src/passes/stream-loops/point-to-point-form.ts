@@ -44,9 +44,7 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   const output = at(tensors, op.output);
   const change = `${axisText(operand, sharded)} becomes ${axisText(output, stream)}`;
   const refuse = (found: string, expected: string, help: string): never =>
-    fail({
-      code: "point-to-point-unsupported",
-      message: `${change}, and the op has no point-to-point form`,
+    fail("point-to-point-unsupported", `${change}, and the op has no point-to-point form`, {
       place: opPlace(op),
       found,
       expected,
@@ -91,9 +89,7 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
 }
 
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {
-  fail({
-    code: "stream-on-reduction-axis",
-    message: "Stream is on a reduced axis, and every device needs the whole sum",
+  fail("stream-on-reduction-axis", "Stream is on a reduced axis, and every device needs the whole sum", {
     place: opPlace(op),
     found: `${axisText(output, stream)}, and no ${type} on T${output.id}`,
     expected: `${type} on another axis of T${output.id}, or no Stream on the reduced axis`,
@@ -257,9 +253,7 @@ function scatteredChunks(op: Op, output: Tensor, to: Shard, mesh: DeviceMesh): C
 function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: DeviceMesh, type: DIDType): void {
   const devices = mesh.size(type);
   if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;
-  fail({
-    code: "size-contradicts-mesh",
-    message: `${axisText(tensor, axis)} and the mesh differ in size along ${type}`,
+  fail("size-contradicts-mesh", `${axisText(tensor, axis)} and the mesh differ in size along ${type}`, {
     place: opPlace(op),
     found: `size ${axis.extent.value}, ${devicesAlong(mesh, type)}`,
     expected: `size ${devices}`,

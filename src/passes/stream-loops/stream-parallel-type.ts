@@ -102,9 +102,7 @@ function memberOf(statement: Statement, program: HostProgram, options: LoweringO
  */
 function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: LoweringOptions): void {
   if (form.kind === "reduce") {
-    fail({
-      code: "point-to-point-unsupported",
-      message: "sends and receives cannot reduce",
+    fail("point-to-point-unsupported", "sends and receives cannot reduce", {
       place: opPlace(op),
       found: `a reduction of the ${form.type} axis with p2p ${p2p} (--schedule p2p)`,
       expected: "a set of the shards and a local reduction, or p2p broadcast",
@@ -112,9 +110,7 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
     });
   }
   if (backend !== "ucc") return;
-  fail({
-    code: "point-to-point-unsupported",
-    message: "the ucc backend has no point-to-point schedule",
+  fail("point-to-point-unsupported", "the ucc backend has no point-to-point schedule", {
     place: opPlace(op),
     found: `p2p ${p2p} (--schedule p2p) with backend ucc (--backend)`,
     expected: "p2p broadcast, or backend nccl or cuda",

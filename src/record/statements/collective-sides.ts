@@ -140,9 +140,7 @@ function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, s
     .reduce((product, part) => (isDID(part.type) ? product : product * part.extent), 1);
   const devices = other.mesh.size(shard.type);
   if (at(view.shape, axis) % (outer * devices) !== 0) {
-    return failRecording(recorder, {
-      code: "size-mismatch",
-      message: "a communication does not divide an axis evenly among its ranks",
+    return failRecording(recorder, "size-mismatch", "a communication does not divide an axis evenly among its ranks", {
       found: `${at(view.shape, axis)} elements for ${devices} devices`,
       expected: `a multiple of ${outer * devices}`,
       help: "give both sides the same extents, and splits that divide them",

@@ -93,9 +93,7 @@ function collective(recorder: Recorder, posted: PostedCollective, positions: rea
 
 function unlikeSides(recorder: Recorder, { input, output }: Communication): never {
   const [before, after] = [input, output].map((id) => localShapeText(localExtents(recorder, tensorOf(recorder, id))));
-  return failRecording(recorder, {
-    code: "size-mismatch",
-    message: "the input and output of an AllToAllV have different axes",
+  return failRecording(recorder, "size-mismatch", "the input and output of an AllToAllV have different axes", {
     found: `${before} and ${after}`,
     expected: "the same extents, cut differently among the devices",
     help: "give both sides the same shape",
@@ -107,9 +105,7 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
   if (root === null) return null;
   const position = evaluate(recorder, root);
   if (position >= 0 && position < team.length) return position;
-  return failRecording(recorder, {
-    code: "index-out-of-range",
-    message: "the root is not a position in the team",
+  return failRecording(recorder, "index-out-of-range", "the root is not a position in the team", {
     found: `root ${position} of team (${team.join(" ")})`,
     expected: `a position from 0 to ${team.length - 1}`,
     help: "count the ranks of the team from 0",
@@ -181,9 +177,7 @@ function peersIn(recorder: Recorder, teams: readonly (readonly number[])[], peer
 }
 
 function badPosition(recorder: Recorder, team: readonly number[], position: number): never {
-  return failRecording(recorder, {
-    code: "bad-peer",
-    message: "a peer of a CollectivePermute is not a position in its team",
+  return failRecording(recorder, "bad-peer", "a peer of a CollectivePermute is not a position in its team", {
     found: `${position} of team (${team.join(" ")})`,
     expected: `a position from 0 to ${team.length - 1}`,
     help: "count the members of the team from 0",

@@ -149,9 +149,7 @@ function lastTwo({ shape }: View): readonly [number, number] {
 
 function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean): void {
   if (fits) return;
-  failRecording(recorder, {
-    code: "size-mismatch",
-    message: "the contracted axes have different sizes",
+  failRecording(recorder, "size-mismatch", "the contracted axes have different sizes", {
     found: `${localShapeText(a.shape)} and ${localShapeText(b.shape)}`,
     expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
     help: "give equal sizes; a sharded axis has size 1 on each device",
@@ -161,9 +159,7 @@ function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean)
 function stretched(recorder: Recorder, view: View, shape: readonly number[]): View {
   return (
     stretchView(view, shape) ??
-    failRecording(recorder, {
-      code: "size-mismatch",
-      message: "an operand does not broadcast to the result's shape",
+    failRecording(recorder, "size-mismatch", "an operand does not broadcast to the result's shape", {
       found: localShapeText(view.shape),
       expected: `${localShapeText(shape)}, or 1 on broadcast axes`,
       help: "give equal sizes; a sharded axis has size 1 on each device",

@@ -147,9 +147,7 @@ const mostPieces = 2 ** 21;
 function countPieces(recorder: Recorder, { statement: { team } }: PostedCollective, pieces: number): void {
   recorder.pieces += pieces;
   if (recorder.pieces <= mostPieces) return;
-  failRecording(recorder, {
-    code: "recording-too-long",
-    message: "too many pieces of uneven shares move between devices",
+  failRecording(recorder, "recording-too-long", "too many pieces of uneven shares move between devices", {
     found: `over ${mostPieces} pieces among ${team.length} devices, whose shares of this communication are not equal`,
     expected: `at most ${mostPieces} pieces`,
     help: "give the axis a size of which every chunk is divided evenly by the devices, or use fewer devices",

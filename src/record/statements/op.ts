@@ -167,9 +167,7 @@ function launchPointwise(
 }
 
 function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
-  return failRecording(recorder, {
-    code: "size-mismatch",
-    message: `an operand does not have the size of T${op.output}`,
+  return failRecording(recorder, "size-mismatch", `an operand does not have the size of T${op.output}`, {
     found: localShapeText(view.shape),
     expected: `${localShapeText(output.shape)}, or 1 on broadcast axes`,
     help: "give equal sizes; a sharded axis has size 1 on each device",

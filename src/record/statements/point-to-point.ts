@@ -109,9 +109,7 @@ function requireShared(
 ): void {
   const shared = recorder.shared.get(id);
   if (shared === undefined) {
-    return failRecording(recorder, {
-      code: "not-shared",
-      message: `a one-sided ${type} is posted before its handle is shared`,
+    return failRecording(recorder, "not-shared", `a one-sided ${type} is posted before its handle is shared`, {
       found: `no earlier ShareMemHandles of P2PCommunication ${id}`,
       expected: "a ShareMemHandles that holds it, earlier on the same path",
       help: "share the handles of both halves before the first post",

@@ -69,9 +69,7 @@ function cutOf(
 ): ChunkNumber & { readonly isByRank: boolean } {
   const count = evaluate(recorder, parts);
   if (count < 1) {
-    failRecording(recorder, {
-      code: "index-out-of-range",
-      message: "a ShardByStream has no chunks",
+    failRecording(recorder, "index-out-of-range", "a ShardByStream has no chunks", {
       found: `${count} chunks`,
       expected: "at least 1",
       help: "correct the number of chunks",
@@ -193,9 +191,7 @@ function pairsOf(recorder: Recorder, input: Tensor, output: Tensor): readonly Ac
 }
 
 function reject(recorder: Recorder, found: readonly number[], expected: readonly number[]): never {
-  return failRecording(recorder, {
-    code: "size-mismatch",
-    message: "a local Set needs elements that the device does not have",
+  return failRecording(recorder, "size-mismatch", "a local Set needs elements that the device does not have", {
     found: localShapeText(found),
     expected: localShapeText(expected),
     help: "remove local=true: then the Set is a communication",

@@ -125,9 +125,7 @@ const mostIterations = 2 ** 20;
 function countIterations(recorder: Recorder, iterations: number): void {
   recorder.iterations += iterations;
   if (recorder.iterations <= mostIterations) return;
-  failRecording(recorder, {
-    code: "recording-too-long",
-    message: "the loops of a host program have too many iterations to record",
+  failRecording(recorder, "recording-too-long", "the loops of a host program have too many iterations to record", {
     found: `more than ${mostIterations} iterations in all`,
     expected: `at most ${mostIterations}`,
     help: "check the bounds of the loops",
@@ -139,9 +137,7 @@ const mostStreams = 1024;
 
 function requireFewStreams(recorder: Recorder): void {
   if (recorder.streams.infos.length <= mostStreams) return;
-  failRecording(recorder, {
-    code: "recording-too-long",
-    message: "a host program uses too many streams",
+  failRecording(recorder, "recording-too-long", "a host program uses too many streams", {
     found: `more than ${mostStreams} streams on one rank`,
     expected: `at most ${mostStreams}`,
     help: "let iterations share streams, for example i % numberOfStreams, and pass fewer with --schedule streams=N",
@@ -213,9 +209,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
   const { posts, held, streams, tape } = recorder;
   const post = posts.get(target);
   if (post === undefined) {
-    return failRecording(recorder, {
-      code: "not-posted",
-      message: `communication ${target} has not been posted`,
+    return failRecording(recorder, "not-posted", `communication ${target} has not been posted`, {
       found: `Wait before any post of ${target} in this run`,
       expected: "a post before the Wait",
       help: "post the communication on the same path of branches and iterations, before the Wait",
@@ -224,9 +218,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
   const { current } = streams;
   switch (post.kind) {
     case "awaited":
-      return failRecording(recorder, {
-        code: "already-waited",
-        message: `communication ${target} is waited for twice`,
+      return failRecording(recorder, "already-waited", `communication ${target} is waited for twice`, {
         found: `a second Wait since the latest post of ${target}`,
         expected: "one Wait per post",
         help: "remove the second Wait; another stream that needs the result synchronizes with the stream that waited",

@@ -166,9 +166,7 @@ function stepOf(
     return { ...op, inputs, output, ranges };
   }
   if (op.kind === "Sdpa" || op.kind === "SdpaBackward") {
-    return failRecording(recorder, {
-      code: "kernel-opaque",
-      message: "attention is in a host unit, and has a kernel of its own",
+    return failRecording(recorder, "kernel-opaque", "attention is in a host unit, and has a kernel of its own", {
       found: `T${op.output} = ${op.kind}(...) in a HostUnit`,
       expected: "attention as a statement of the program",
       help: "move it out of the unit, and make its outputs inputs of the unit",
@@ -211,9 +209,7 @@ function unitShapes(
     const isChunk = recorder.actuals.has(at(statement.inputs, i));
     const expected = local(input);
     if (isChunk ? shape.length === expected.length : sameNumbers(shape, expected)) return;
-    failRecording(recorder, {
-      code: "size-mismatch",
-      message: `input ${i} of HostUnit${unit.id} does not have the unit's size`,
+    failRecording(recorder, "size-mismatch", `input ${i} of HostUnit${unit.id} does not have the unit's size`, {
       found: localShapeText(shape),
       expected: localShapeText(expected),
       help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
@@ -358,9 +354,7 @@ function outputShape(
     // A device whose share of a one-element axis is empty may have the whole axis of an operand.
     const isEmpty = size + at(shape, axis) === 1 && (known.has(axis) || (size === 1 && isUnitAxis(producer)));
     if (known.has(axis) && !isEmpty && size !== shape[axis]) {
-      failRecording(recorder, {
-        code: "size-mismatch",
-        message: `the operands of ${op.kind} in a host unit differ in size`,
+      failRecording(recorder, "size-mismatch", `the operands of ${op.kind} in a host unit differ in size`, {
         found: `${size} and ${at(shape, axis)} along axis ${axis}`,
         expected: "equal sizes",
         help: "pass chunks of equal length",

@@ -13,6 +13,7 @@ import { operationName } from "../../trace/chrome/slices.ts";
 import { commandBytes, flopsOf, commandPeer } from "../../trace/command-work.ts";
 import type { HostText } from "../data/report-data.ts";
 import type { ReportStatement, TimelineData, SliceWork } from "../data/timeline-data.ts";
+import { getOrMake, pushTo } from "../../support/lists.ts";
 
 /** The rows that slices refer to, in the order in which they were first asked for. */
 export interface Works {
@@ -75,8 +76,7 @@ export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Wo
     },
     iterationOf: (rank, index) => {
       const text = at(at(program.ranks, rank).origins, index).iteration.join(", ");
-      const found = iterations.get(text) ?? iterations.size;
-      iterations.set(text, found);
+      const found = getOrMake(iterations, text, () => iterations.size);
       return found;
     },
     rows: () => ({ works, statements, iterations: [...iterations.keys()] }),
@@ -137,11 +137,8 @@ export function hostTexts(hosts: readonly HostProgram[]): HostTexts {
   const known = new Map<HostProgram, string>();
   const ranksOf = new Map<string, number[]>();
   for (const [rank, host] of hosts.entries()) {
-    const text = known.get(host) ?? containerText(host);
-    known.set(host, text);
-    const ranks = ranksOf.get(text) ?? [];
-    ranksOf.set(text, ranks);
-    ranks.push(rank);
+    const text = getOrMake(known, host, () => containerText(host));
+    pushTo(ranksOf, text, rank);
   }
   const texts = [...ranksOf].map(([text, ranks]) => ({ ranks, lines: text.split("\n") }));
   return {

@@ -22,6 +22,7 @@ import type { ReadDependences } from "./order/known-dependences.ts";
 import { listOrder, type ListOrder } from "./order/list-order.ts";
 import { createPasts, type Past, type Pasts } from "./order/pasts.ts";
 import { type Done, type Guarantee, type Guarantees, signalGuarantees } from "./order/signal-guarantees.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 export interface ReadProgram {
   /** One rank of each class. Where the ranks are not alike, all of them. */
@@ -82,8 +83,7 @@ export function createDraftReader(byClass = true): DraftReader {
     symmetry,
     keepSymmetry: (made, group) => void groups.set(made, group),
     bufferImages: (program) => {
-      const found = images.get(program.buffers) ?? bufferImages(program);
-      images.set(program.buffers, found);
+      const found = getOrMake(images, program.buffers, () => bufferImages(program));
       return found;
     },
     read: (program) => {
@@ -107,8 +107,7 @@ function readProgram(program: Program, group: RankGroup, cache: TouchCache): Rea
   const foreign = foreignTouches(program, group, memory);
   const orders = new Map<number, ListOrder>();
   const orderOf = (rank: number): ListOrder => {
-    const order = orders.get(rank) ?? listOrder(at(program.ranks, rank));
-    orders.set(rank, order);
+    const order = getOrMake(orders, rank, () => listOrder(at(program.ranks, rank)));
     return order;
   };
   const guarantee = signalGuarantees(program, group, orderOf, memory, foreign);
@@ -171,8 +170,7 @@ function readDraft(list: RankProgram, order: ListOrder, memory: DraftMemory, { f
     if (isSignalling(command)) pasts.push(observed.before(position));
     if (relies) pasts.push(unknown.before(position));
     if (command.kind === "signal" || command.kind === "waitSignal") {
-      const slot = ofSlot.get(command.slot) ?? createPasts<number>(order);
-      ofSlot.set(command.slot, slot);
+      const slot = getOrMake(ofSlot, command.slot, () => createPasts<number>(order));
       pasts.push(slot.before(position));
       slot.add(position, id);
     }
@@ -225,8 +223,7 @@ function createKnownWaits(rank: number, order: ListOrder): KnownWaits {
     add: (position, id, { done, senders }) => {
       for (const each of done) {
         if (!byDone.has(each)) {
-          const index = doneIn.get(each.place) ?? createTouchIndex<Done>();
-          doneIn.set(each.place, index);
+          const index = getOrMake(doneIn, each.place, () => createTouchIndex<Done>());
           index.add(each, each);
         }
         addFirst(byDone, each, { position, id });

@@ -21,6 +21,7 @@ import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/order/order-nodes.ts";
 import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
+import { pushTo } from "../../support/lists.ts";
 
 export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {
   let early: ReadonlyMap<number, ReadonlySet<number>> | null = null;
@@ -83,9 +84,7 @@ function waitingOf({
   for (const { rank, commands } of program.ranks) {
     for (const [position, command] of commands.entries()) {
       if (command.kind !== "waitSignal") continue;
-      const ofSlot = waits.get(command.slot) ?? [];
-      waits.set(command.slot, ofSlot);
-      ofSlot.push(placeOf(rank, position));
+      pushTo(waits, command.slot, placeOf(rank, position));
     }
   }
   return new Map(

@@ -11,6 +11,7 @@ import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
+import { pushTo } from "../../support/lists.ts";
 
 export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
 
@@ -28,9 +29,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   for (const [position, node] of nodes.entries()) {
     const kernel = kernelOf(node);
     if (kernel === null) continue;
-    const known = launches.get(kernel);
-    if (known === undefined) launches.set(kernel, [position]);
-    else known.push(position);
+    pushTo(launches, kernel, position);
   }
   const arrivals = lastWaits(nodes, dependences, isGemmAt);
   const movedAfter = new Map<number, number>();

@@ -12,6 +12,7 @@ import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { at } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** The value is the number of SMs. */
 export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, count) => {
@@ -43,9 +44,7 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
 function besideThem(gemms: readonly number[], small: readonly number[], order: ListOrder): ReadonlySet<number> {
   const streams = new Map<number, number[]>();
   for (const gemm of gemms) {
-    const others = streams.get(order.streamOf(gemm)) ?? [];
-    streams.set(order.streamOf(gemm), others);
-    others.push(gemm);
+    pushTo(streams, order.streamOf(gemm), gemm);
   }
   // By stream: how many small kernels begin and cease to be beside the GEMMs at a place.
   const changes = new Map([...streams].map(([stream, own]) => [stream, new Int32Array(own.length + 1)]));

@@ -69,9 +69,7 @@ function parseJson(text: string, source: string): unknown {
 }
 
 function invalid(source: string, found: string): never {
-  return fail({
-    code: "trace-invalid",
-    message: "a trace cannot be read",
+  return fail("trace-invalid", "a trace cannot be read", {
     place: { kind: "option", text: source },
     found,
     expected: "a file that braid run --trace wrote",

@@ -9,6 +9,7 @@ import { walk } from "../../host/traverse.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { candidateStreams, type ScheduleCandidate } from "./candidates.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** Throws what lowering, record and link throw. */
 export type CompileCandidate = (candidate: Pick<ScheduleCandidate, "lowering" | "schedule">) => AnyCompilation;
@@ -23,12 +24,10 @@ export function candidateCompiler(source: ProgramSource | Lowered, given: Compil
     const { devices } = options;
     const own = loweringOf(options);
     const key = isFusionSource(source) ? loweringKey(resolveLoweringOptions(own), hasStreams) : "given";
-    const once = allLowered.get(key) ?? onceLowered(lowerAll(source, { devices, ...own }));
-    allLowered.set(key, once);
+    const once = getOrMake(allLowered, key, () => onceLowered(lowerAll(source, { devices, ...own })));
     const { lowered, copiesPointToPoint } = once;
     const recordedAs = JSON.stringify([key, copiesPointToPoint ? (options.protocol ?? null) : null, schedule]);
-    const compiled = allCompiled.get(recordedAs) ?? compile(lowered, options);
-    allCompiled.set(recordedAs, compiled);
+    const compiled = getOrMake(allCompiled, recordedAs, () => compile(lowered, options));
     return { ...compiled, options: { ...compiled.options, ...options } };
   };
 }

@@ -208,9 +208,7 @@ export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOption
   const values = { streams, ...schedule };
   const given = (["streams", ...scheduleNames] as const).filter((name) => values[name] !== undefined);
   if (given.length === 0) return;
-  fail({
-    code: "bad-option",
-    message: "schedule auto chooses the streams and the rewrites itself",
+  fail("bad-option", "schedule auto chooses the streams and the rewrites itself", {
     place: optionPlace("schedule"),
     found: `auto with ${given.map(optionText).join(", ")}`,
     expected: "only lowering options with schedule auto",
@@ -219,9 +217,7 @@ export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOption
 }
 
 function noneAllowed(lowering: Partial<LoweringOptions>): never {
-  return fail({
-    code: "bad-option",
-    message: "no candidate schedule has these lowering options",
+  return fail("bad-option", "no candidate schedule has these lowering options", {
     place: optionPlace("schedule"),
     found: JSON.stringify(lowering),
     expected: "lowering options of the serial form, of loops of library calls or of loops of copies",

@@ -8,6 +8,7 @@ import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { createFloatList, createIntList, type ClockRows } from "../order/known.ts";
 import { type Extent, sharedBytes, sizeOf, spanOf } from "./shared-bytes.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** By buffer, of those of `some` ranks: whether another buffer shares some of its bytes. */
 export function sharingBuffers(buffers: readonly PlacedBuffer[], some = buffers): Uint8Array {
@@ -44,9 +45,7 @@ export function arenaOf({ rank, arena }: PlacedBuffer): string {
 function byArena(buffers: readonly PlacedBuffer[]): ReadonlyMap<string, PlacedBuffer[]> {
   const arenas = new Map<string, PlacedBuffer[]>();
   for (const buffer of buffers) {
-    const others = arenas.get(arenaOf(buffer));
-    if (others === undefined) arenas.set(arenaOf(buffer), [buffer]);
-    else others.push(buffer);
+    pushTo(arenas, arenaOf(buffer), buffer);
   }
   return arenas;
 }
@@ -85,9 +84,7 @@ export function overlapsOf(regions: readonly Region[]): Overlaps {
   const buffers = new Map<number, Placed[]>();
   for (const [region, { buffer, offset, dims, bytes }] of regions.entries()) {
     const placed = { region, start: offset, dims, bytes, end: offset + spanOf({ dims, bytes }) };
-    const others = buffers.get(buffer);
-    if (others === undefined) buffers.set(buffer, [placed]);
-    else others.push(placed);
+    pushTo(buffers, buffer, placed);
   }
   const [ones, others, bytes] = [createIntList(), createIntList(), createFloatList()];
   for (const inBuffer of buffers.values()) {

@@ -11,6 +11,7 @@ import { commandKinds, nodeKinds } from "../order/graph.ts";
 import { createIntList } from "../order/known.ts";
 import type { Participants } from "../order/slots.ts";
 import type { RankGroup } from "./rank-group.ts";
+import { pushTo } from "../../support/lists.ts";
 
 export interface ClassGraph extends RepresentativeNodes {
   /** By rank: the first node, of representatives; -1 of others. */
@@ -68,9 +69,7 @@ export function createClassGraph(
   const nodesOf = new Map<number, number[]>();
   const place = (node: number, rank: number, stream: number, what: number): void => {
     const chain = at(chainBase, rank) + (streamsOf(rank).get(stream) ?? 0);
-    const nodes = nodesOf.get(chain) ?? [];
-    nodesOf.set(chain, nodes);
-    nodes.push(node);
+    pushTo(nodesOf, chain, node);
     chainOf[node] = chain;
     rankOf[node] = rank;
     kind[node] = what;

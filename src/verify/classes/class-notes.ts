@@ -9,6 +9,7 @@ import { nodeKinds } from "../order/graph.ts";
 import type { ClockRows } from "../order/known.ts";
 import type { ClassGraph } from "./class-graph.ts";
 import type { ClassObserver } from "./class-sweep.ts";
+import { pushTo } from "../../support/lists.ts";
 
 export interface ClassNotes extends ClassObserver {
   /** After the sweep. */
@@ -89,9 +90,7 @@ function seriesOf(graph: ClassGraph): ReadonlyMap<number, readonly number[]> {
   for (const [before, after] of neighbours) {
     if (shareData(graph, before, after)) continue;
     const [first, last] = ends(before, after);
-    const others = befores.get(first);
-    if (others === undefined) befores.set(first, [last]);
-    else others.push(last);
+    pushTo(befores, first, last);
   }
   return befores;
 }

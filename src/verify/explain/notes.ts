@@ -7,6 +7,7 @@ import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { captureOrders, sweep } from "../order/sweep.ts";
 import { placeOf, placeText } from "./places.ts";
 import type { RawFinding } from "./to-findings.ts";
+import { getOrMake, pushTo } from "../../support/lists.ts";
 
 export function noteFindings(graph: Graph, table: RegionTable): readonly RawFinding[] {
   return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph)];
@@ -61,9 +62,7 @@ function leakNotes(graph: Graph): readonly RawFinding[] {
 function byTensor(marks: readonly Marks[]): ReadonlyMap<string, readonly Marks[]> {
   const groups = new Map<string, Marks[]>();
   for (const mark of marks) {
-    const known = groups.get(mark.buffer.name);
-    if (known === undefined) groups.set(mark.buffer.name, [mark]);
-    else known.push(mark);
+    pushTo(groups, mark.buffer.name, mark);
   }
   return groups;
 }
@@ -237,10 +236,8 @@ function iterationsByLoop(graph: Nodes): ReadonlyMap<string, ReadonlyMap<number,
       const works = graph.kind[node] === nodeKinds.work || graph.kind[node] === nodeKinds.transfer;
       if (value === undefined || !works) continue;
       const key = `${rank} ${path.slice(0, -1).join(".")} ${iteration.slice(0, -1).join(".")}`;
-      const loop = loops.get(key) ?? new Map<number, Iteration>();
-      loops.set(key, loop);
-      const own = loop.get(value) ?? { nodes: [], workers: [] };
-      loop.set(value, own);
+      const loop = getOrMake(loops, key, () => new Map<number, Iteration>());
+      const own = getOrMake(loop, value, () => ({ nodes: [], workers: [] }));
       own.nodes.push(node);
       if (isWorker.has(at(commands, index).stream)) own.workers.push(node);
     }

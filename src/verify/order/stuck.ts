@@ -5,6 +5,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
+import { pushTo } from "../../support/lists.ts";
 
 export type StuckMode = "streams" | "pairs" | "ranks";
 
@@ -34,9 +35,7 @@ export function findStuck(graph: Graph, mode: StuckMode): Stuck | null {
   const waiters = new Map<string, number[]>();
   const ready = [...queues.keys()];
   const waitFor = (what: string, queue: number): false => {
-    const others = waiters.get(what);
-    if (others === undefined) waiters.set(what, [queue]);
-    else others.push(queue);
+    pushTo(waiters, what, queue);
     return false;
   };
   const wake = (what: string): true => {

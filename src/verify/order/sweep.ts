@@ -11,6 +11,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { chainLength, type Graph, nodeKinds } from "./graph.ts";
 import { type Clocks, createClocks, type Known, type Snapshot } from "./known.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
+import { pushTo } from "../../support/lists.ts";
 
 /** What a sweep reports. `visit` is the node's number over both runs: node + run * nodeCount. */
 export interface SweepObserver {
@@ -65,9 +66,7 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
         }
         case nodeKinds.wait: {
           if (recorded[what] === 0) {
-            const waiters = eventWaiters.get(what);
-            if (waiters === undefined) eventWaiters.set(what, [chain]);
-            else waiters.push(chain);
+            pushTo(eventWaiters, what, chain);
             return false;
           }
           const snapshot = events[what];
@@ -224,9 +223,7 @@ export function captureOrders(graph: Graph, pairs: readonly (readonly [number, n
   const { chainOf, position: positionOf, nodeCount } = graph;
   const firsts = new Map<number, number[]>();
   for (const [first, second] of pairs) {
-    const others = firsts.get(second);
-    if (others === undefined) firsts.set(second, [first]);
-    else others.push(first);
+    pushTo(firsts, second, first);
   }
   const ordered = new Set<number>();
   sweep(graph, 1, {

@@ -85,7 +85,7 @@ async function prepare(
     board: new Int32Array(new SharedArrayBuffer(4 * boardWords(pool.size))),
     running: new Int32Array(new SharedArrayBuffer(4 * runningWords(pool.size))),
     times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * numberCommands(program).count))),
-    turns: createTurns(tables.queues.length),
+    turns: new Int32Array(new SharedArrayBuffer(4 * (tables.queues.length + 1))),
     blas,
   };
   const progress = { tables, state: shared.state };
@@ -203,10 +203,6 @@ function workerDied(reason: unknown, command: string | null): Diagnostic {
 // extra, in steps of the main thread's clock, so that workers read none.
 
 const tickMilliseconds = 20;
-
-function createTurns(queues: number): Int32Array {
-  return new Int32Array(new SharedArrayBuffer(4 * (queues + 1)));
-}
 
 function tick(turns: Int32Array): void {
   turns[turns.length - 1] = (turns[turns.length - 1] ?? 0) + 1;

@@ -28,9 +28,7 @@ export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
   const { causal, scale } = kernel;
   const obstacle = cudnnObstacle({ dtype, causal, scale, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
   if (obstacle !== null) {
-    fail({
-      code: "kernel-opaque",
-      message: `cuDNN does not take this ${kernel.kind}`,
+    fail("kernel-opaque", `cuDNN does not take this ${kernel.kind}`, {
       found: obstacle.found,
       expected: obstacle.expected,
       help: "lower the program with --schedule attention=ops",

@@ -126,9 +126,7 @@ function refused({ kind, causal, inputs }: AttentionKernel, { call, status, name
   const shapes = inputs.map(
     ({ dtype, shape, strides }) => `${dtype} [${shape.join(", ")}] strides ${strides.join(", ")}`,
   );
-  return fail({
-    code: "kernel-opaque",
-    message: `cuDNN has no kernel for this ${kind}`,
+  return fail("kernel-opaque", `cuDNN has no kernel for this ${kind}`, {
     found: `${name} (${status}) from ${call}${text === "" ? "" : `: ${text}`}`,
     expected: "an engine of cuDNN that takes the operands",
     help: "lower the program with --schedule attention=ops",

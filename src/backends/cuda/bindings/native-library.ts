@@ -72,9 +72,7 @@ export function loadLibrary<T extends Prototypes>(library: CudaLibrary, prototyp
     keepLoaded(koffi, file);
     return { file, functions: bind(koffi, handle, title, file, prototypes) };
   }
-  return fail({
-    code: "backend-unavailable",
-    message: `${title} is not installed on this machine, or cannot be loaded`,
+  return fail("backend-unavailable", `${title} is not installed on this machine, or cannot be loaded`, {
     place: { kind: "option", text: "--on cuda" },
     found: failures.slice(0, 4).join("; "),
     expected: cudaLibraries[library].files.join(" or "),
@@ -146,9 +144,7 @@ function bind<T extends Prototypes>(
     }
   }
   if (missing.length > 0) {
-    fail({
-      code: "backend-unavailable",
-      message: `this ${title} is too old for Braid`,
+    fail("backend-unavailable", `this ${title} is too old for Braid`, {
       place: { kind: "file", path: file },
       found: `a library without ${missing.join(", ")}`,
       expected: "CUDA 12 or newer, NCCL 2.18 or newer, cuDNN 9",

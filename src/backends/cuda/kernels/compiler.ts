@@ -110,9 +110,7 @@ function logOf(nvrtc: NvrtcFunctions, program: number): string {
 
 /** A rejected source is a bug in Braid, so the error carries everything that a report needs. */
 function refused(rank: number, source: string, log: string): never {
-  return fail({
-    code: "gpu-call-failed",
-    message: `NVRTC rejects a generated kernel on rank ${rank}`,
+  return fail("gpu-call-failed", `NVRTC rejects a generated kernel on rank ${rank}`, {
     place: { kind: "call", text: "nvrtcCompileProgram" },
     found: log.trim(),
     expected: "a kernel that compiles",

@@ -53,9 +53,7 @@ export function createDeviceMemory(gpu: MemoryCalls): DeviceMemory {
 function outOfMemory(gpu: MemoryCalls, asked: number, held: number, what: string): never {
   const free = out((value) => gpu.call.cuMemGetInfo_v2(value, [0]));
   const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
-  return fail({
-    code: "gpu-memory",
-    message: `rank ${gpu.rank} has too little GPU memory for ${what}`,
+  return fail("gpu-memory", `rank ${gpu.rank} has too little GPU memory for ${what}`, {
     place: { kind: "call", text: "prepare(program)" },
     found: `${gib(asked)} requested, ${gib(held)} held by Braid, ${gib(free)} free of ${gib(gpu.memoryBytes)} on GPU ${gpu.ordinal} (${gpu.name})`,
     expected: `${gib(asked)} free`,

@@ -152,9 +152,7 @@ export function config(): Uint8Array {
 }
 
 function slowInit(rank: number, { name, ranks }: Team): never {
-  return fail({
-    code: "timed-out",
-    message: `NCCL did not connect rank ${rank} to its team in time`,
+  return fail("timed-out", `NCCL did not connect rank ${rank} to its team in time`, {
     place: { kind: "call", text: "ncclCommInitRankConfig" },
     found: `${name} is still connecting`,
     expected: `ranks ${ranks.join(", ")} to connect`,

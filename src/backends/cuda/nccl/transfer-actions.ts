@@ -83,9 +83,7 @@ function callAction(call: NcclCall<Address>, target: TransferTarget): () => void
 /** NCCL has no bool, and sums of uint8 are not 0 or 1. */
 function reductionOf({ op, dtype }: { readonly op: ReductionOpType; readonly dtype: DType }): number {
   if (dtype === "bool" && (op === "sum" || op === "prod")) {
-    fail({
-      code: "gpu-unsupported",
-      message: "NCCL cannot add or multiply bools",
+    fail("gpu-unsupported", "NCCL cannot add or multiply bools", {
       place: { kind: "option", text: "--on cuda" },
       found: `a reduction ${op} of bool over ranks`,
       expected: "amax or amin, or another dtype",

@@ -13,6 +13,7 @@ import { isEmpty, operandOf, refOf, type View } from "../../../commands/view.ts"
 import { copyChains, type Move, movesTo } from "../../../machine/transfers/moves.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { GrowingProgram } from "./growing-program.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 /** What replaces the transfer commands, in order of participants. */
 export type SplitTransfer = readonly (readonly Command[])[];
@@ -119,9 +120,7 @@ function grouped(
       for (const { from, view } of move.sources) {
         if (from === to || isEmpty(view)) continue;
         const key = JSON.stringify([from, view, processAt(to)]);
-        const group = groups.get(key) ?? [];
-        groups.set(key, group);
-        group.push({ from, view, to, move });
+        pushTo(groups, key, { from, view, to, move });
       }
     }
   }

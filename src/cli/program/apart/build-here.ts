@@ -42,9 +42,7 @@ function dataOf(fusion: Fusion, file: string): FusionData {
   try {
     return snapshotFusion(fusion[fusionState]);
   } catch {
-    return fail({
-      code: "program-invalid",
-      message: "the program returns something that only looks like a Fusion",
+    return fail("program-invalid", "the program returns something that only looks like a Fusion", {
       place: { kind: "file", path: file },
       found: "an object that new Fusion() did not make, such as a Proxy of one",
       expected: `a Fusion of the "${packageName}" that the file imports`,
@@ -56,9 +54,7 @@ function dataOf(fusion: Fusion, file: string): FusionData {
 function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[0]): HostProgram {
   const built = program.build(request);
   if (isHostProgram(built)) return built;
-  return fail({
-    code: "program-invalid",
-    message: "the program returns a HostProgram for some ranks and a Fusion for others",
+  return fail("program-invalid", "the program returns a HostProgram for some ranks and a Fusion for others", {
     place: { kind: "call", text: `program.build({ rank: ${request.rank ?? 0} })` },
     found: "a Fusion",
     expected: "a HostProgram for every rank",

@@ -6,6 +6,7 @@ import type { Collective } from "../../command.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
 import { type Meanings, otherMeaning } from "./meaning.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
+import { getOrMake, pushTo } from "../../../support/lists.ts";
 
 /** A transfer that one rank posts, with its buffers numbered over all ranks. */
 export interface Posted<Operation> extends CommandRef {
@@ -70,11 +71,8 @@ function queuesByCommunicator<Use extends Posted<Collective>>(
 ): ReadonlyMap<string, Queues<Use>> {
   const all = new Map<string, Map<number, Use[]>>();
   for (const use of posted) {
-    const queues = all.get(use.communicator) ?? new Map<number, Use[]>();
-    all.set(use.communicator, queues);
-    const queue = queues.get(use.rank);
-    if (queue === undefined) queues.set(use.rank, [use]);
-    else queue.push(use);
+    const queues = getOrMake(all, use.communicator, () => new Map<number, Use[]>());
+    pushTo(queues, use.rank, use);
   }
   return all;
 }

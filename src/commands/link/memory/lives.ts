@@ -14,6 +14,7 @@
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId } from "../../buffer.ts";
 import type { CommandList } from "../../command-list.ts";
+import { getOrMake } from "../../../support/lists.ts";
 
 export interface Life {
   readonly buffer: BufferId;
@@ -47,8 +48,7 @@ export function livesOf(list: CommandList, arenas: readonly Arena[]): readonly L
   const groupOf = (buffer: BufferId, stream: number): OpenGroup => {
     const arena = at(arenas, buffer);
     const key = `${arena} ${stream}`;
-    const known = groups.get(key) ?? { arena, stream, lives: [], idle: 0 };
-    groups.set(key, known);
+    const known = getOrMake(groups, key, () => ({ arena, stream, lives: [], idle: 0 }));
     return known;
   };
   const lastFrees = lastFreesOf(list);
@@ -166,8 +166,7 @@ interface Meetings {
 function meetingsOf({ commands }: CommandList): ReadonlyMap<number, Meetings> {
   const meetings = new Map<number, Meetings>();
   const of = (stream: number): Meetings => {
-    const known = meetings.get(stream) ?? { enters: [], leaves: [] };
-    meetings.set(stream, known);
+    const known = getOrMake(meetings, stream, () => ({ enters: [], leaves: [] }));
     return known;
   };
   const recorded = new Map<number, { readonly position: number; readonly stream: number }>();

@@ -105,9 +105,7 @@ function tooLarge({ rank, buffers }: CommandList): never {
     buffers.toSorted((a, b) => b.bytes - a.bytes),
     0,
   );
-  return fail({
-    code: "bad-extent",
-    message: "the tensors are too large",
+  return fail("bad-extent", "the tensors are too large", {
     place: { kind: "option", text: "sizes (--set, --sizes)" },
     found: `${name}, ${dtype} [${shape.join(", ")}], on rank ${rank}`,
     expected: "at most 2^53 - 1 bytes for all tensors of a rank",

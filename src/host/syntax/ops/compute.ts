@@ -128,9 +128,7 @@ export function readReduction(scanner: DumpScanner): ReductionOpType {
   const name = readWord(scanner);
   return (
     reductions.get(name) ??
-    failAt(scanner.source, start, {
-      code: "dump-unsupported",
-      message: `there is no reduction ${name}`,
+    failAt(scanner.source, start, "dump-unsupported", `there is no reduction ${name}`, {
       expected: [...reductions.keys()].join(", "),
       help: "reduce with one of these",
     })

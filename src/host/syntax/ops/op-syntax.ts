@@ -45,9 +45,7 @@ function failOperand(scanner: DumpScanner): never {
   if (!/^(?:[a-z]+\(|[bdfi]?\d|-\d|true|false)/u.test(text.slice(position, position + 40))) {
     failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
   }
-  failAt(source, position, {
-    code: "dump-unsupported",
-    message: "an operand of an op is a scalar",
+  failAt(source, position, "dump-unsupported", "an operand of an op is a scalar", {
     expected: "a tensor, or a number beside + - * /",
     help: "write its value, or make it an input with an axis of extent 1 for each axis of the output",
   });

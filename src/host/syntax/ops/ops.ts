@@ -105,9 +105,7 @@ export function parseComputed<T>(
   if (reader === undefined) return other(name, start);
   const op = reader(further.length === 0 ? context : { ...context, further }, output, start);
   if (op.further?.length === further.length || (op.further === undefined && further.length === 0)) return op;
-  return failAt(scanner.source, start, {
-    code: "dump-contradiction",
-    message: `${name} has another number of outputs`,
+  return failAt(scanner.source, start, "dump-contradiction", `${name} has another number of outputs`, {
     found: String(further.length + 1),
     expected: "as many as Braid's op has",
     help: "list the outputs of the op before the =, with commas between them",
@@ -115,9 +113,7 @@ export function parseComputed<T>(
 }
 
 export function failUnknownOp(scanner: DumpScanner, start: number, name: string): never {
-  failAt(scanner.source, start, {
-    code: "dump-unsupported",
-    message: `there is no op ${name}`,
+  failAt(scanner.source, start, "dump-unsupported", `there is no op ${name}`, {
     found: quotedLiteral(name),
     expected: `one of ${[...readers.keys()].filter((known) => !known.startsWith("__")).join(", ")}`,
     help: "write the op with these; or post it in a HostUnit, which braid verify takes for any kernel",

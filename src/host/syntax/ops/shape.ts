@@ -85,9 +85,7 @@ export const sliceSyntax: OpSyntax<SliceOp> = {
 };
 
 function failStep(scanner: DumpScanner, position: number): never {
-  failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: "a slice has a step that is not a number of at least 1",
+  failAt(scanner.source, position, "dump-unsupported", "a slice has a step that is not a number of at least 1", {
     expected: "a whole number of at least 1",
     help: "write the step as a number; a slice does not run backwards",
   });
@@ -158,9 +156,7 @@ function wholeNumbers(scanner: DumpScanner): readonly number[] {
 }
 
 function failWidths(scanner: DumpScanner, position: number): never {
-  failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: "the widths of a pad are not two numbers for every axis",
+  failAt(scanner.source, position, "dump-unsupported", "the widths of a pad are not two numbers for every axis", {
     expected: "whole numbers",
     help: "write the widths as numbers",
   });

@@ -166,9 +166,7 @@ export function reducedAxes(scanner: DumpScanner, start: number, input: Tensor, 
   const logical = withoutPartialAxes(output.domain.logical, output.domain.logical.length - rank);
   const axes = logical.flatMap((axis, i) => (axis.iterType === "reduction" ? [i] : []));
   if (logical.length === rank && axes.length > 0) return axes;
-  return failAt(scanner.source, start, {
-    code: "dump-incomplete",
-    message: `T${output.id} does not show which axes are reduced`,
+  return failAt(scanner.source, start, "dump-incomplete", `T${output.id} does not show which axes are reduced`, {
     found: `${axes.length} reduced among ${logical.length} axes, from an operand with ${rank}`,
     expected: `${rank} axes, the reduced ones with an r`,
     help: "print the output with its reduced axes, as nvFuser does",
@@ -207,9 +205,7 @@ function permuteOrder(
     (root !== null || to.length === 1 || leadingParallel(output.domain.loop) === 0) &&
     order.every((position, i) => position >= 0 && sameScalar(at(from, position).extent, at(to, i).extent));
   if (fits) return order;
-  return failAt(scanner.source, start, {
-    code: "dump-incomplete",
-    message: `T${output.id} does not show how T${input.id} is permuted`,
+  return failAt(scanner.source, start, "dump-incomplete", `T${output.id} does not show how T${input.id} is permuted`, {
     found: `axes numbered ${to.map(({ id }) => id).join(", ")}`,
     expected: "numbers in the order of the operand's axes, or a root domain",
     help: domainsHelp,

@@ -110,9 +110,7 @@ export const buffer: Mark<Allocate> = {
     expectField(scanner, "buffer");
     const { id } = parseTensor(scanner, tensors);
     if (id === tensor) return;
-    failAt(scanner.source, start, {
-      code: "dump-contradiction",
-      message: `the memory of T${tensor} is allocated for T${id}`,
+    failAt(scanner.source, start, "dump-contradiction", `the memory of T${tensor} is allocated for T${id}`, {
       found: `buffer=T${id}`,
       expected: `buffer=T${tensor}`,
       help: "name the tensor before the = once more",
@@ -253,9 +251,7 @@ export const root: Field<Communication["root"], Communication> = {
     if (!rootsAreDevices || value.kind !== "constant") return value;
     const position = devices.indexOf(value.value);
     if (position >= 0) return position === value.value ? value : constant(position);
-    return failAt(scanner.source, start, {
-      code: "dump-contradiction",
-      message: "the root of a communication is not in its team",
+    return failAt(scanner.source, start, "dump-contradiction", "the root of a communication is not in its team", {
       found: `device ${value.value}`,
       expected: `one of the devices ${devices.join(", ")}`,
       help: 'before 2026 dumps print the root\'s device id; pass { roots: "positions" } (--as nvfuser,roots=positions) if this one counts the team',

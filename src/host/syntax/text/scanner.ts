@@ -112,9 +112,7 @@ export function skipLine(scanner: DumpScanner): void {
 }
 
 export function failExpected(scanner: DumpScanner, expected: string, position: number = scanner.position): never {
-  return failAt(scanner.source, position, {
-    code: "dump-syntax",
-    message: "the dump cannot be read",
+  return failAt(scanner.source, position, "dump-syntax", "the dump cannot be read", {
     expected,
     help: "pass the dump as nvFuser or Braid printed it; a line may be cut off, edited or mixed with other output",
   });

@@ -1,5 +1,11 @@
 /** The text of one container with its position in the file, and diagnostics that show the line with a caret. */
-import { type Diagnostic, fail } from "../../../diagnostics/diagnostic.ts";
+import {
+  type Diagnostic,
+  type DiagnosticDetails,
+  fail,
+  type GivenDiagnostic,
+  asDiagnostic,
+} from "../../../diagnostics/diagnostic.ts";
 
 /**
  * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). `text` has neither
@@ -17,16 +23,14 @@ export interface DumpSource {
   readonly lines: readonly number[] | null;
 }
 
-export type DumpFault = Omit<Diagnostic, "place" | "excerpt" | "found" | "expected" | "help"> &
-  Required<Pick<Diagnostic, "expected" | "help">> & {
-    /** If not given, the word or sign at the position. */
-    readonly found?: string;
-  };
+/** Without `found`, that is the word or sign at the position. */
+type DumpDetails = Omit<DiagnosticDetails, "place" | "excerpt"> & Required<Pick<Diagnostic, "expected" | "help">>;
 
 /** Lines of dumps have hundreds of characters; this many are shown on each side. */
 const reach = 48;
 
-export function failAt(source: DumpSource, position: number, fault: DumpFault): never {
+export function failAt(source: DumpSource, position: number, ...given: GivenDiagnostic<DumpDetails>): never {
+  const fault = asDiagnostic(given);
   const { line, column, lineText, offset } = placeOf(source, position);
   const from = Math.max(0, offset - reach);
   const to = Math.min(lineText.length, offset + reach);

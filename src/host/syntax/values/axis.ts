@@ -64,9 +64,7 @@ function parseIterType(scanner: DumpScanner): IterType {
   if (iterType === undefined) {
     const foreign = foreignIterTypes.get(letter);
     if (foreign === undefined) failExpected(scanner, "an axis, which begins with i, r or b");
-    failAt(scanner.source, scanner.position, {
-      code: "dump-unsupported",
-      message: `an axis has iteration type ${foreign}`,
+    failAt(scanner.source, scanner.position, "dump-unsupported", `an axis has iteration type ${foreign}`, {
       expected: "i (Iteration), r (Reduction) or b (Broadcast)",
       help: otherOp,
     });
@@ -84,9 +82,7 @@ function parseParallelType(scanner: DumpScanner, start: number): ParallelType {
   }
   const [foreign = ""] = /^[A-Za-z.]+/u.exec(text.slice(position, position + 40)) ?? [];
   if (foreign === "") failExpected(scanner, "a parallel type, such as S or deviceIdx.x");
-  return failAt(scanner.source, start, {
-    code: "dump-unsupported",
-    message: `an axis has parallel type ${foreign}`,
+  return failAt(scanner.source, start, "dump-unsupported", `an axis has parallel type ${foreign}`, {
     found: text.slice(start, position + foreign.length),
     expected: `S, streamIdx (StreamIdx, Stream) or ${Object.values(deviceIndices).join(", ")}`,
     help: "host programs have no axes on threads or blocks; pass the dump of a host program",

@@ -215,18 +215,14 @@ function lookUp(scanner: DumpScanner, definitions: IndexDefinitions, name: strin
 }
 
 function failCircle(scanner: DumpScanner, position: number, name: string): never {
-  failAt(scanner.source, position, {
-    code: "dump-contradiction",
-    message: `the index definition of ${name} leads back to ${name}`,
+  failAt(scanner.source, position, "dump-contradiction", `the index definition of ${name} leads back to ${name}`, {
     expected: "definitions in terms of other values",
     help: "correct the index definitions",
   });
 }
 
 function failSize(scanner: DumpScanner, position: number, name: string): never {
-  failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: `the index definition of ${name} is too large`,
+  failAt(scanner.source, position, "dump-unsupported", `the index definition of ${name} is too large`, {
     found: `more than ${mostLeaves} values when written out`,
     expected: "index arithmetic of a few values",
     help: "simplify the index definitions",

@@ -100,9 +100,7 @@ function parseParenthesis(scanner: DumpScanner, lookup: LookupName, depth: numbe
 function parseCall(scanner: DumpScanner, word: string, position: number, lookup: LookupName, depth: number): Scalar {
   const op = calls.get(word);
   if (op === undefined) {
-    failAt(scanner.source, position, {
-      code: "dump-unsupported",
-      message: `the scalar function ${word} is not known`,
+    failAt(scanner.source, position, "dump-unsupported", `the scalar function ${word} is not known`, {
       found: `${word}(...)`,
       expected: [...calls.keys()].join(" or "),
       help: "write the value with the operators that Braid has",
@@ -129,9 +127,7 @@ function parseInteger(scanner: DumpScanner): number {
 }
 
 function failDepth(scanner: DumpScanner): never {
-  failAt(scanner.source, scanner.position, {
-    code: "dump-unsupported",
-    message: "a scalar expression is nested too deeply",
+  failAt(scanner.source, scanner.position, "dump-unsupported", "a scalar expression is nested too deeply", {
     found: `more than ${deepest} parentheses, one inside the other`,
     expected: `at most ${deepest}`,
     help: "give names to parts of the expression in the index definitions",

@@ -65,9 +65,7 @@ export function addPrintedTensor(
 ): Tensor {
   const other = table.byNumber.get(tensor.id);
   if (other !== undefined) {
-    failAt(source, position, {
-      code: "dump-contradiction",
-      message: `T${tensor.id} is printed in two ways`,
+    failAt(source, position, "dump-contradiction", `T${tensor.id} is printed in two ways`, {
       found: text,
       expected: other.text,
       help: "give every tensor a unique number; a dump prints a tensor in the same way everywhere",

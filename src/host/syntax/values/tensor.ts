@@ -127,9 +127,7 @@ function printedDomain(
   requireWhole(scanner, start, number, loop);
   const logical = logicalOrder(loop);
   if (logical !== null) return { ...plainDomain(loop), logical };
-  return failAt(scanner.source, start, {
-    code: "dump-incomplete",
-    message: `T${number} does not show the order of its axes`,
+  return failAt(scanner.source, start, "dump-incomplete", `T${number} does not show the order of its axes`, {
     found: `axes numbered ${loop.map(({ id }) => id).join(", ")}, those of devices or streams first`,
     expected: `numbers in order after those, or the logical domain of T${number} under "TransformPrinter :"`,
     help: domainsHelp,
@@ -146,9 +144,7 @@ function parseMemory(scanner: DumpScanner): MemoryType {
   }
   const foreign = take(scanner, "s_") ? "shared" : take(scanner, "t_") ? "tensor core" : null;
   if (foreign === null) failExpected(scanner, "the memory of the tensor: l, g or sym");
-  return failAt(scanner.source, scanner.position - 2, {
-    code: "dump-unsupported",
-    message: `a tensor is in ${foreign} memory`,
+  return failAt(scanner.source, scanner.position - 2, "dump-unsupported", `a tensor is in ${foreign} memory`, {
     expected: "l (local), g (global) or sym (symmetric)",
     help: "such tensors exist only inside kernels; pass the dump of a host program",
   });
@@ -156,9 +152,7 @@ function parseMemory(scanner: DumpScanner): MemoryType {
 
 /** A container of another form, of a branch before September 2024. */
 export function failEra(scanner: DumpScanner): never {
-  return failAt(scanner.source, scanner.position, {
-    code: "dump-unsupported",
-    message: "the dump is a draft of before September 2024",
+  return failAt(scanner.source, scanner.position, "dump-unsupported", "the dump is a draft of before September 2024", {
     expected: "%HostIrContainer { (inputs) -> (outputs) :",
     help: "print the program with nvFuser from 2024-09 on",
   });
@@ -178,9 +172,7 @@ function parseDType(scanner: DumpScanner): DType {
     return dtype;
   }
   if (!/^[\w:<>]+$/u.test(name)) failExpected(scanner, 'a dtype and "["');
-  return failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: `there is no dtype ${name}`,
+  return failAt(scanner.source, position, "dump-unsupported", `there is no dtype ${name}`, {
     found: name,
     expected: [...dtypeByText.keys()].join(", "),
     help: "convert the tensor to one of these dtypes",
@@ -196,9 +188,7 @@ function parseAxes(scanner: DumpScanner): readonly IterDomain[] {
     const start = scanner.position;
     const axis = parseAxis(scanner);
     if (axes.some(({ id }) => id === axis.id)) {
-      failAt(scanner.source, start, {
-        code: "dump-contradiction",
-        message: `two axes of a tensor have the number ${axis.id}`,
+      failAt(scanner.source, start, "dump-contradiction", `two axes of a tensor have the number ${axis.id}`, {
         expected: "a unique number for every axis",
         help: "give each axis a new number, as nvFuser does",
       });
@@ -222,9 +212,7 @@ function skipPositions(scanner: DumpScanner): void {
 }
 
 export function failNumber(scanner: DumpScanner, position: number, name: string): never {
-  return failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: `the number of ${name} is too large`,
+  return failAt(scanner.source, position, "dump-unsupported", `the number of ${name} is too large`, {
     expected: `a number up to ${largestNumber}`,
     help: "number the program's tensors, streams and host units from 0",
   });

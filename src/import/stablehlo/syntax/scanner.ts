@@ -124,9 +124,7 @@ export function skipGroup(scanner: MlirScanner, open: string, close: string): vo
 export function nested<T>(scanner: MlirScanner, read: () => T): T {
   scanner.depth++;
   if (scanner.depth > mostDepth) {
-    failAt(scanner.source, scanner.position, {
-      code: "model-syntax",
-      message: "the file cannot be read",
+    failAt(scanner.source, scanner.position, "model-syntax", "the file cannot be read", {
       found: `${scanner.depth} groups and regions inside one another`,
       expected: `at most ${mostDepth}`,
       help: "pass the text as the framework printed it",
@@ -139,9 +137,7 @@ export function nested<T>(scanner: MlirScanner, read: () => T): T {
 
 export function failExpectedMlir(scanner: MlirScanner, expected: string, position?: number): never {
   peekMlir(scanner);
-  return failAt(scanner.source, position ?? scanner.position, {
-    code: "model-syntax",
-    message: "the file cannot be read",
+  return failAt(scanner.source, position ?? scanner.position, "model-syntax", "the file cannot be read", {
     expected,
     help: "pass the text as the framework printed it; the file may be cut off or edited",
   });

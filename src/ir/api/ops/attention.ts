@@ -123,18 +123,14 @@ function requireMasks(
     requireTensor(tensor, "sdpa", 3);
     commonBuilder([q, tensor], place);
     if (!families.some((family) => family === dtypes[tensor.dtype].family)) {
-      reject(place, {
-        code: "dtype-mismatch",
-        message: `the ${name} of attention has another dtype`,
+      reject(place, "dtype-mismatch", `the ${name} of attention has another dtype`, {
         found: tensor.dtype,
         expected: families.join(" or "),
         help: `convert it with cast`,
       });
     }
     if (!isOf(tensor, wanted)) {
-      reject(place, {
-        code: "shape-mismatch",
-        message: `the ${name} of attention has other axes`,
+      reject(place, "shape-mismatch", `the ${name} of attention has other axes`, {
         found: shapeText(tensor.data()),
         expected: name === "mask" ? "the last axes of [.., Lq, Lk], or 1 along them" : "the first axes of q, before Lq",
         help: "add axes of extent 1 with unsqueeze",
@@ -158,18 +154,14 @@ function attributesOf(
   place: Call,
 ): { readonly causal: CausalMask | null; readonly scale: string | null } {
   if (causal !== null && causal !== "topLeft" && causal !== "bottomRight") {
-    reject(place, {
-      code: "bad-argument",
-      message: "causal is not a kind of mask",
+    reject(place, "bad-argument", "causal is not a kind of mask", {
       found: String(causal),
       expected: '"topLeft", "bottomRight" or null',
       help: 'choose "topLeft" for queries and keys of one sequence',
     });
   }
   if (scale !== undefined && !(typeof scale === "number" && Number.isFinite(scale))) {
-    reject(place, {
-      code: "bad-argument",
-      message: "the scale of attention is not a finite number",
+    reject(place, "bad-argument", "the scale of attention is not a finite number", {
       found: String(scale),
       expected: "a finite number",
       help: "leave it out for 1 / sqrt(d)",

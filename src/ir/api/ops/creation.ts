@@ -84,9 +84,7 @@ function wholeNumber(builder: FusionBuilder, value: Extent, place: Call): Scalar
   const known = extentIn(builder, value, place);
   if (typeof known === "object") return known;
   if (Number.isSafeInteger(known)) return constant(known === 0 ? 0 : known);
-  return reject(place, {
-    code: "bad-argument",
-    message: "the start or step of an iota is not a whole number",
+  return reject(place, "bad-argument", "the start or step of an iota is not a whole number", {
     found: String(known),
     expected: "a whole number of at most 2^53 - 1",
     help: 'count in whole numbers, and scale the result: mul(cast(iota(...), "float"), 0.5)',
@@ -96,14 +94,9 @@ function wholeNumber(builder: FusionBuilder, value: Extent, place: Call): Scalar
 /** Calls from JavaScript may pass other values. Throws `bad-argument`. */
 function requireFusion(name: string, value: unknown): void {
   if (isFusion(value) && fusionState in value) return;
-  reject(
-    { kind: "call", text: `${name}(...)` },
-    {
-      code: "bad-argument",
-      message: `the first argument of ${name} is not a Fusion`,
-      found: value === null ? "null" : typeof value,
-      expected: "the Fusion that the tensor is made in",
-      help: "pass the Fusion first: zeros(fusion, [8, 4])",
-    },
-  );
+  reject({ kind: "call", text: `${name}(...)` }, "bad-argument", `the first argument of ${name} is not a Fusion`, {
+    found: value === null ? "null" : typeof value,
+    expected: "the Fusion that the tensor is made in",
+    help: "pass the Fusion first: zeros(fusion, [8, 4])",
+  });
 }

@@ -98,9 +98,7 @@ function requireFits(tensor: TensorView, like: TensorView, axis: number, what: "
     return isConstant(extent, 1) || !extentsDiffer(extent, like.extents[i] ?? extent);
   });
   if (tensor.rank === like.rank && fits) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: `the ${what} has other axes than the tensor`,
+  reject(place, "shape-mismatch", `the ${what} has other axes than the tensor`, {
     found: `${shapeText(tensor.data())} for ${shapeText(like.data())}`,
     expected: `the tensor's extents, or 1, along each axis but ${axis}${what === "start" ? ", and 1 along that" : ""}`,
     help: what === "start" ? "give one start without axes, or one for each row" : "expand or slice the update",
@@ -108,9 +106,7 @@ function requireFits(tensor: TensorView, like: TensorView, axis: number, what: "
 }
 
 function rejectSize(update: TensorView, axis: number, place: Call): never {
-  return reject(place, {
-    code: "bad-argument",
-    message: "the number of elements that are written is not known",
+  return reject(place, "bad-argument", "the number of elements that are written is not known", {
     found: `${shapeText(update.data())}, written along axis ${axis}`,
     expected: "a number of elements along the axis",
     help: "make the update with a number for the extent, and as many programs as there are numbers",

@@ -107,9 +107,7 @@ export function topk(
 
 function requireCount(k: number, extent: number | null, place: Call): void {
   if (Number.isInteger(k) && k > 0 && k <= (extent ?? k)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: "the axis does not have k elements",
+  reject(place, "bad-argument", "the axis does not have k elements", {
     found: `k = ${k}${extent === null ? "" : `, an axis of ${extent}`}`,
     expected: extent === null ? "a whole number from 1 on" : `a whole number from 1 to ${extent}`,
     help: "take fewer elements, or a longer axis",
@@ -145,9 +143,7 @@ export function tril(tensor: TensorView, diagonal = 0): TensorView {
 function offDiagonal(name: string, tensor: TensorView, diagonal: number): TensorView {
   const place = callOf(name, [tensor], diagonal);
   if (!Number.isSafeInteger(diagonal)) {
-    reject(place, {
-      code: "bad-argument",
-      message: "the diagonal is not a whole number",
+    reject(place, "bad-argument", "the diagonal is not a whole number", {
       found: String(diagonal),
       expected: "a whole number: 0 for the main one, and 1 for the one above it",
       help: "leave it out for the main diagonal",

@@ -84,9 +84,7 @@ function random(
 function offsetOf({ ops }: FusionBuilder, { offset }: RandomOptions, place: Call): number {
   if (offset === undefined) return ops.filter(({ kind }) => kind === "RandomBits").length;
   if (Number.isSafeInteger(offset) && offset >= 0) return offset;
-  return reject(place, {
-    code: "bad-argument",
-    message: "the offset of random numbers is not a whole number of at least 0",
+  return reject(place, "bad-argument", "the offset of random numbers is not a whole number of at least 0", {
     found: String(offset),
     expected: "a whole number from 0 to 2^53 - 1",
     help: "leave it out, or give each op of one seed another number",
@@ -96,9 +94,7 @@ function offsetOf({ ops }: FusionBuilder, { offset }: RandomOptions, place: Call
 function requireSeed(seed: TensorView, place: Call): void {
   if (seed.rank === 0 && seed.dtype === "int64") return;
   const isTensor = seed.rank > 0;
-  reject(place, {
-    code: isTensor ? "shape-mismatch" : "dtype-mismatch",
-    message: isTensor ? "a seed has axes" : "a seed is not int64",
+  reject(place, isTensor ? "shape-mismatch" : "dtype-mismatch", isTensor ? "a seed has axes" : "a seed is not int64", {
     found: `T${seed.id} ${seed.dtype} with ${seed.rank} axes`,
     expected: "an int64 tensor without axes",
     help: 'pass fusion.input([], "int64")',
@@ -109,9 +105,7 @@ function requireSeed(seed: TensorView, place: Call): void {
 export function requireDropout(p: unknown, seed: TensorView, place: Call): void {
   requireSeed(seed, place);
   if (typeof p === "number" && p >= 0 && p <= 1) return;
-  reject(place, {
-    code: "bad-argument",
-    message: "the probability of a dropout is not between 0 and 1",
+  reject(place, "bad-argument", "the probability of a dropout is not between 0 and 1", {
     found: String(p),
     expected: "a number from 0 to 1",
     help: "pass the probability with which an element becomes 0: dropout(x, 0.1, seed)",

@@ -36,16 +36,11 @@ export function unsqueeze(tensor: TensorView, axis: number): TensorView {
  */
 export function cat(tensors: readonly TensorView[], axis = 0): TensorView {
   if (tensors.length === 0) {
-    reject(
-      { kind: "call", text: "cat([])" },
-      {
-        code: "bad-argument",
-        message: "cat of no tensor",
-        found: "an empty list",
-        expected: "at least one tensor",
-        help: "pass the tensors to join",
-      },
-    );
+    reject({ kind: "call", text: "cat([])" }, "bad-argument", "cat of no tensor", {
+      found: "an empty list",
+      expected: "at least one tensor",
+      help: "pass the tensors to join",
+    });
   }
   const place = callOf("cat", tensors, axis);
   const spec = catSpec(
@@ -155,9 +150,7 @@ function extentAt(tensor: TensorView, axis: number, place: Call): Scalar {
 
 function requirePart(count: number, what: string, place: Call): void {
   if (Number.isSafeInteger(count) && count >= 1) return;
-  reject(place, {
-    code: "bad-argument",
-    message: `${what} is not a whole number of at least 1`,
+  reject(place, "bad-argument", `${what} is not a whole number of at least 1`, {
     found: String(count),
     expected: "a whole number of at least 1",
     help: "choose a positive number",
@@ -165,9 +158,7 @@ function requirePart(count: number, what: string, place: Call): void {
 }
 
 function rejectSizes(extent: Scalar, message: string, place: Call): never {
-  return reject(place, {
-    code: "bad-argument",
-    message,
+  return reject(place, "bad-argument", message, {
     found: `extent ${printScalar(extent)}`,
     expected: "sizes whose sum is the extent",
     help: "list the sizes of all parts, or use chunk() for parts of equal size",

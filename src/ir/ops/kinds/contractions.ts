@@ -57,9 +57,7 @@ function contractedSize(operands: Shapes["operands"]): number {
 function operandAxes(tensor: Tensor, place: Call): Axes {
   const axes = withoutReductions(tensor.domain.logical);
   if (axes.length > 0) return axes;
-  return reject(place, {
-    code: "shape-mismatch",
-    message: "an operand of a contraction is a scalar",
+  return reject(place, "shape-mismatch", "an operand of a contraction is a scalar", {
     found: shapeText(tensor),
     expected: "at least one axis",
     help: "give the operand at least one axis; mul() multiplies tensors of equal shape",
@@ -69,9 +67,7 @@ function operandAxes(tensor: Tensor, place: Call): Axes {
 /** K does not broadcast: an extent of 1 matches only 1. Throws `shape-mismatch`. */
 function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDomain, place: Call): AxisShape {
   if (extentsDiffer(left.extent, right.extent)) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: "the contracted axes have different extents",
+    reject(place, "shape-mismatch", "the contracted axes have different extents", {
       found: `${shapeText(a)} and ${shapeText(b)}`,
       expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
       help: "matmul contracts [.., M, K] with [.., K, N]; linear contracts [.., K] with [N, K]",
@@ -255,9 +251,7 @@ function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | null, place: Call)
   const rows = operandAxes(x, place);
   const columns = operandAxes(weight, place);
   if (columns.length > 2) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: "the weight of linear has too many axes",
+    reject(place, "shape-mismatch", "the weight of linear has too many axes", {
       found: shapeText(weight),
       expected: "[N, K], or [K] for a single output feature",
       help: "use matmul() for batched weights",
@@ -274,9 +268,7 @@ function requireBias(bias: Tensor, weight: Tensor, features: Axes, place: Call):
   const fits =
     axes.length === features.length && axes.every((axis, i) => !extentsDiffer(axis.extent, at(features, i).extent));
   if (fits) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: "the bias does not fit the weight",
+  reject(place, "shape-mismatch", "the bias does not fit the weight", {
     found: `${shapeText(bias)} for the weight ${shapeText(weight)}`,
     expected: "one axis [N], with the extent of the weight's first axis",
     help: "give the bias one element per output feature",

@@ -63,9 +63,7 @@ export function fullSpec(
 }
 
 function rejectBool(found: string, place: Call): never {
-  return reject(place, {
-    code: "bad-argument",
-    message: "a tensor of bool is filled with a number",
+  return reject(place, "bad-argument", "a tensor of bool is filled with a number", {
     found,
     expected: "true, false, 0 or 1",
     help: "pass true or false",
@@ -89,9 +87,7 @@ export interface IotaOp extends OpBase {
 /** Throws `dtype-mismatch`. */
 export function iotaSpec(extent: Scalar, start: Scalar, step: Scalar, dtype: DType, place: Call): SpecOf<IotaOp> {
   if (dtype === "int" || dtype === "int64") return { kind: "Iota", start, step, extents: [extent], dtype };
-  return reject(place, {
-    code: "dtype-mismatch",
-    message: "iota counts in integers",
+  return reject(place, "dtype-mismatch", "iota counts in integers", {
     found: dtype,
     expected: "int or int64",
     help: `convert its result: cast(iota(...), "${dtype}")`,
@@ -142,9 +138,7 @@ export const randomBitsRow: OpRow<RandomBitsOp> = {
 
 function requireInt64({ id, dtype }: Tensor, place: Call): void {
   if (dtype === "int64") return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: "a seed or index of random numbers is not int64",
+  reject(place, "dtype-mismatch", "a seed or index of random numbers is not int64", {
     found: `T${id} ${dtype}`,
     expected: "int64",
     help: 'make the seed an input: fusion.input([], "int64"), or convert it with cast(seed, "int64")',

@@ -73,9 +73,7 @@ export const ternaryRow: OpRow<TernaryOp> = {
 
 function requireThree({ op, scalar }: SpecOf<TernaryOp>, operands: readonly Tensor[], place: Call): void {
   if (operands.length === (scalar === undefined ? 3 : 2)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: `${op} takes a condition and two values, of which one may be a number`,
+  reject(place, "bad-argument", `${op} takes a condition and two values, of which one may be a number`, {
     found: operands.map(({ id }) => `T${id}`).join(", "),
     expected: "three operands",
     help: "give the op three operands",
@@ -118,9 +116,7 @@ const powWork = 700;
 
 function requireTwo({ op, scalar }: SpecOf<BinaryOp>, { length }: readonly Tensor[], place: Call): void {
   if (length === (scalar === undefined ? 2 : 1)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: `${op} takes two operands, of which one may be a number`,
+  reject(place, "bad-argument", `${op} takes two operands, of which one may be a number`, {
     found: `${length} tensor${length === 1 ? "" : "s"} and ${scalar === undefined ? "no" : "a"} number`,
     expected: "two tensors, or a tensor and a number",
     help: "give the op two operands",
@@ -146,9 +142,7 @@ export function joinedAxes(operands: readonly Tensor[], place: Call): readonly A
 function joinWith(left: readonly AxisShape[], a: Tensor, b: Tensor, place: Call): readonly AxisShape[] {
   const right = withoutReductions(b.domain.logical);
   if (left.length !== right.length) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: "the operands have different numbers of axes",
+    reject(place, "shape-mismatch", "the operands have different numbers of axes", {
       found: `${shapeText(a)} and ${shapeText(b)}`,
       expected: "operands with the same number of axes",
       help: "add the missing axes with broadcast()",
@@ -174,9 +168,7 @@ export function joinAxes(a: AxisShape, b: AxisShape): AxisShape | null {
 }
 
 export function rejectJoin(a: Tensor, b: Tensor, axis: number, place: Call): never {
-  return reject(place, {
-    code: "shape-mismatch",
-    message: `the operands have different extents along axis ${axis} of the result`,
+  return reject(place, "shape-mismatch", `the operands have different extents along axis ${axis} of the result`, {
     found: `${shapeText(a)} and ${shapeText(b)}`,
     expected: "equal extents, or a broadcast axis or extent 1 in one of them",
     help: "reshape, slice or broadcast one of the operands",

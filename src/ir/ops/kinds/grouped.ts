@@ -101,9 +101,7 @@ function groupedAxes(operands: readonly Tensor[], place: Call): readonly AxisSha
     !extentsDiffer(at(x, x.length - (perGroup ? 1 : 2)).extent, at(y, y.length - 2).extent) &&
     !(perGroup && extentsDiffer(at(y, y.length - 3).extent, at(ends, ends.length - 1).extent));
   if (!fits) {
-    return reject(place, {
-      code: "shape-mismatch",
-      message: "the operands of a grouped matmul do not fit",
+    return reject(place, "shape-mismatch", "the operands of a grouped matmul do not fit", {
       found: operands.map(shapeText).join(", "),
       expected: "[.., M, K], [.., E, K, N] and [.., E], or [.., M, K], [.., M, N] and [.., E]",
       help: "sort the rows by group, and give each group an end: the number of rows up to its last one",

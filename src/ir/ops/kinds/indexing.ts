@@ -18,9 +18,7 @@ function indexedDType(_: unknown, operands: readonly Tensor[], place: Call): DTy
 /** Throws `dtype-mismatch`. */
 export function requireIndex({ id, dtype }: Tensor, place: Call): void {
   if (dtypes[dtype].family === "integer") return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: "indices are not integers",
+  reject(place, "dtype-mismatch", "indices are not integers", {
     found: `T${id} ${dtype}`,
     expected: "int or int64",
     help: 'make the indices integers: fusion.input([8], "int64"), or cast(index, "int64")',
@@ -137,9 +135,7 @@ export const scatterAddRow: OpRow<ScatterAddOp> = {
   dtype: (spec, operands, place) => {
     const dtype = numberDType(spec, [at(operands, 0), at(operands, 2)], place);
     if (!isPacked(dtype)) return dtype;
-    return reject(place, {
-      code: "dtype-mismatch",
-      message: "ScatterAdd adds in its dtype, and 16 bits are too few",
+    return reject(place, "dtype-mismatch", "ScatterAdd adds in its dtype, and 16 bits are too few", {
       found: dtype,
       expected: "double, float, int or int64",
       help: 'convert with cast(tensor, "float"), and convert the sum back, as scatterAdd() does',

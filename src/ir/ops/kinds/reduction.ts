@@ -25,9 +25,7 @@ export function reductionSpec(
   place: Call,
 ): SpecOf<ReductionOp> {
   if (axes.length === 0) {
-    reject(place, {
-      code: "bad-argument",
-      message: "a reduction needs at least one axis",
+    reject(place, "bad-argument", "a reduction needs at least one axis", {
       found: "no axes",
       expected: "the axes to reduce, for example [0]",
       help: "name the axes, or remove the reduction",

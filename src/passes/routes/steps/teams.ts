@@ -19,6 +19,7 @@ import type { DIDType } from "../../../ir/domain.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { ReshardingStep } from "./step.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 interface Team {
   readonly team: readonly number[];
@@ -38,9 +39,7 @@ export function stepTeams(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh
   const having = new Map<number, Team[]>();
   for (const each of teamsBetween(step, from, to)) {
     for (const rank of each.team) {
-      const known = having.get(rank);
-      if (known === undefined) having.set(rank, [each]);
-      else known.push(each);
+      pushTo(having, rank, each);
     }
   }
   return (rank) => having.get(rank) ?? [];
@@ -87,9 +86,7 @@ function teamsBeside(mesh: DeviceMesh, fixed: readonly DIDType[]): (rank: number
   const teams = new Map<string, number[]>();
   for (const device of mesh.devices) {
     const key = keyOf(device);
-    const team = teams.get(key);
-    if (team === undefined) teams.set(key, [device]);
-    else team.push(device);
+    pushTo(teams, key, device);
   }
   return (rank) => (mesh.has(rank) ? [{ team: teams.get(keyOf(rank)) ?? [], root: null }] : []);
 }

@@ -139,9 +139,7 @@ function requireSliceableGroups(
 }
 
 function failMatmulStream(op: Op, what: string, looped: IterDomain, tensors: readonly Tensor[]): never {
-  fail({
-    code: "stream-on-matmul-axis",
-    message: `Stream is on ${what}`,
+  fail("stream-on-matmul-axis", `Stream is on ${what}`, {
     place: opPlace(op),
     found: axisText(at(tensors, op.output), looped),
     expected: "Stream on a batch axis, or operands without batch axes",

@@ -16,6 +16,7 @@ import { type Chunks, chunksText, sameChunks } from "../../../ir/stream.ts";
 import { at } from "../../../support/invariant.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 /** Ops that share a loop, in an order in which they can run. */
 export interface StreamLoop {
@@ -178,9 +179,7 @@ function dependences(
     for (const tensor of reads.map(ownerOf)) {
       const written = writer.get(tensor);
       if (written !== undefined) before.add(written);
-      const known = readers.get(tensor);
-      if (known === undefined) readers.set(tensor, [position]);
-      else known.push(position);
+      pushTo(readers, tensor, position);
     }
     for (const tensor of writes.map(ownerOf)) {
       const written = writer.get(tensor);
@@ -222,9 +221,7 @@ export function typedFusion(
   const nodesOf = new Map<string, number[]>();
   typeOf.forEach((type, node) => {
     if (type === null) return;
-    const nodes = nodesOf.get(type);
-    if (nodes === undefined) nodesOf.set(type, [node]);
-    else nodes.push(node);
+    pushTo(nodesOf, type, node);
   });
   const order: (readonly number[])[] = edges.map((_, node) => [node]);
   const positionOf = Int32Array.from(edges, (_, node) => node);

@@ -19,6 +19,7 @@ import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { DraftCommand, DraftNode } from "../draft.ts";
 import type { WrittenList } from "../write-draft.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 /** Null if the image of an operand does not follow from those of the list that was rewritten. */
 export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgram | null {
@@ -225,9 +226,7 @@ function regionsMoved(lists: Lists): ReadonlyMap<BufferId, readonly Moved[]> {
   const byBuffer = new Map<BufferId, Moved[]>();
   for (const position of lists.before.commands.keys()) {
     for (const moved of operandsMoved(lists, position)) {
-      const regions = byBuffer.get(moved.buffer) ?? [];
-      byBuffer.set(moved.buffer, regions);
-      regions.push(moved);
+      pushTo(byBuffer, moved.buffer, moved);
     }
   }
   return byBuffer;

@@ -8,6 +8,7 @@ import { type RankGroup, representativesOf } from "../../../verify/classes/rank-
 import type { DraftMemory } from "./memory.ts";
 import { type Touch, touchesMeet } from "./touch.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
+import { getOrMake, pushTo } from "../../../support/lists.ts";
 
 export interface Foreign {
   /** Whether another rank's access shares a byte with one of these, which are to own memory, unless both read. */
@@ -31,9 +32,7 @@ export function foreignTouches({ ranks }: Program, group: RankGroup, memory: Dra
     for (const [position, command] of at(ranks, rank).commands.entries()) {
       for (const owner of new Set(memory.touches(command).map((touch) => touch.rank))) {
         if (owner === rank) continue;
-        const own = accesses.get(at(representative, owner)) ?? [];
-        accesses.set(at(representative, owner), own);
-        own.push({ rank, position, owner });
+        pushTo(accesses, at(representative, owner), { rank, position, owner });
       }
     }
   }
@@ -47,8 +46,7 @@ export function foreignTouches({ ranks }: Program, group: RankGroup, memory: Dra
       for (const touch of memory.touches(at(list.commands, access.position))) {
         if (touch.rank !== owner || known.has(touch)) continue;
         known.add(touch);
-        const index = byPlace.get(touch.place) ?? createTouchIndex<Touch>();
-        byPlace.set(touch.place, index);
+        const index = getOrMake(byPlace, touch.place, () => createTouchIndex<Touch>());
         index.add(touch, touch);
       }
     }
@@ -56,8 +54,7 @@ export function foreignTouches({ ranks }: Program, group: RankGroup, memory: Dra
   };
   const byOwner = new Map<number, ReadonlyMap<number, TouchIndex<Touch>>>();
   const indexAt = ({ rank, place }: Touch): TouchIndex<Touch> | undefined => {
-    const known = byOwner.get(rank) ?? indexOf(rank);
-    byOwner.set(rank, known);
+    const known = getOrMake(byOwner, rank, () => indexOf(rank));
     return known.get(place);
   };
   const conflicting = new Map<Touch, boolean>();

@@ -5,6 +5,7 @@ import type { DraftMemory } from "../memory/memory.ts";
 import { createTouchIndex, type TouchIndex } from "../memory/touch-index.ts";
 import { type Touch, touchesMeet } from "../memory/touch.ts";
 import { type Past, unknownOf } from "./pasts.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 type Nodes = readonly DraftNode[];
 
@@ -131,9 +132,7 @@ function joinsOf(nodes: readonly DraftNode[], earlier: (id: number, position: nu
         vertices.set(each, vertex);
         before.push(base === undefined ? members : [...members, base]);
         last.push(end);
-        const after = placed.get(end) ?? [];
-        placed.set(end, after);
-        after.push(vertex);
+        pushTo(placed, end, vertex);
       }
     }
   }

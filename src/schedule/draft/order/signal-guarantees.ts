@@ -13,6 +13,7 @@ import type { ListOrder } from "./list-order.ts";
 import type { DraftMemory } from "../memory/memory.ts";
 import type { Touch } from "../memory/touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
+import { pushTo } from "../../../support/lists.ts";
 
 export interface Guarantee {
   /** The ranks whose own memory it covers. */
@@ -151,9 +152,7 @@ function signalsOf({ ranks }: Program, group: RankGroup): ReadonlyMap<SlotId, re
     for (const position of positions.get(at(group.representative, rank)) ?? []) {
       const command = at(commands, position);
       if (command.kind !== "signal") continue;
-      const ofSlot = signals.get(command.slot) ?? [];
-      signals.set(command.slot, ofSlot);
-      ofSlot.push({ rank, position });
+      pushTo(signals, command.slot, { rank, position });
     }
   }
   return signals;

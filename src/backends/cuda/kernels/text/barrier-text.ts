@@ -25,17 +25,13 @@ export interface Barriers {
 
 export const noBarriers: Barriers = { before: { signals: 0, waits: 0 }, after: { signals: 0, waits: 0 } };
 
-function hasBarriers({ before, after }: Barriers): boolean {
-  return operationsOf(before) + operationsOf(after) > 0;
-}
-
 /**
  * The parameters that follow the operands' pointers, 64 bits each. First the gate, which counts the blocks that have
  * ended and is 0 between runs, and the word that reports what the stream waits for. Then, before and after the work, the
  * words to raise and the words to wait for, each of the latter with the report of a long wait.
  */
 export function barrierParameters(barriers: Barriers): readonly string[] {
-  if (!hasBarriers(barriers)) return [];
+  if (!(operationsOf(barriers.before) + operationsOf(barriers.after) > 0)) return [];
   const words = (["before", "after"] as const).flatMap((place) => {
     const { signals, waits } = barriers[place];
     return [

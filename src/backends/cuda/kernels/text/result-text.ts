@@ -3,13 +3,13 @@
  * them; and its parameter list.
  */
 import { dtypes } from "../../../../numerics/dtype.ts";
-import type { Access, IndexInstruction, Nest } from "../../../../kernels/nests/nest.ts";
+import type { Access, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
 import { encodeElementText } from "./element-text.ts";
 import { affineText } from "./index-text.ts";
-import { distinctParameters, type OriginParameter, type Parameter } from "../kernel-source.ts";
+import { distinctParameters, type Parameter } from "../kernel-source.ts";
 import type { GroupedNest } from "../plan/nest-groups.ts";
 
 /** Computes and stores copy `u` of `width` elements of every nest; `contexts` are those of `group`, in its order. */
@@ -73,16 +73,12 @@ export function parametersOf(group: readonly Member[]): readonly Parameter[] {
   return distinctParameters(
     group.flatMap(({ nest, given, stores }): readonly Parameter[] => [
       ...nest.body.flatMap((step, i): readonly Parameter[] => {
-        if (step.kind === "index") return [originOf(step)];
+        if (step.kind === "index") return [{ kind: "origin", position: step.origin }];
         return step.kind === "load" && !given.has(i) ? [step.access.memory] : [];
       }),
       ...(stores ? [nest.target.memory] : []),
     ]),
   );
-}
-
-function originOf({ origin }: IndexInstruction): OriginParameter {
-  return { kind: "origin", position: origin };
 }
 
 export function parametersText(

@@ -27,9 +27,7 @@ export function failTimedOut(run: StuckRun, timeout: number): never {
   const { rank, world, commandCount } = run.notes;
   const notes = stuckStreams(run);
   const what = runs === 1 ? "run" : `${runs} runs`;
-  return fail({
-    code: "timed-out",
-    message: `${rankName(rank, hosts)} did not finish its ${what} within ${timeout} ms`,
+  return fail("timed-out", `${rankName(rank, hosts)} did not finish its ${what} within ${timeout} ms`, {
     place: { kind: "call", text: `rank ${rank} of ${world}, ${commandCount} commands` },
     found: notes[0] ?? "the GPU is busy, and no stream waits for a peer",
     expected: `an end within ${timeout} ms`,

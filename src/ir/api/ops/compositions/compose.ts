@@ -55,9 +55,7 @@ export function alignRight(tensor: TensorView, { rank }: TensorView): TensorView
 export function requireOfLastAxis(tensor: TensorView, x: TensorView, what: string, place: Call): void {
   const [own, last] = [tensor.extents[0], x.extents.at(-1)];
   if (tensor.rank === 1 && own !== undefined && last !== undefined && !extentsDiffer(own, last)) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: `the ${what} does not have the last axis of the tensor`,
+  reject(place, "shape-mismatch", `the ${what} does not have the last axis of the tensor`, {
     found: `${shapeText(tensor.data())} for ${shapeText(x.data())}`,
     expected: "one axis, of the extent of the last one",
     help: `give the ${what} one element per index of the last axis`,

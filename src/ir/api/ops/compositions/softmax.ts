@@ -86,9 +86,7 @@ export function crossEntropy(logits: TensorView, target: TensorView): TensorView
 
 function requireTargets(logits: TensorView, target: TensorView, place: Call): void {
   if (dtypes[target.dtype].family !== "integer") {
-    reject(place, {
-      code: "dtype-mismatch",
-      message: "the targets are not integers",
+    reject(place, "dtype-mismatch", "the targets are not integers", {
       found: target.dtype,
       expected: "int or int64: the index of a class for each row",
       help: 'convert them with cast(target, "int64")',
@@ -96,9 +94,7 @@ function requireTargets(logits: TensorView, target: TensorView, place: Call): vo
   }
   const rows = logits.extents.slice(0, -1);
   if (rows.length === target.rank && rows.every((extent, i) => !extentsDiffer(extent, at(target.extents, i)))) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: "the targets are not one per row of the logits",
+  reject(place, "shape-mismatch", "the targets are not one per row of the logits", {
     found: `${shapeText(target.data())} for ${shapeText(logits.data())}`,
     expected: "the shape of the logits without the last axis",
     help: "give one index for each row",

@@ -80,9 +80,7 @@ export function requireAttention(q: Tensor, k: Tensor, v: Tensor, place: Call): 
 }
 
 function rejectShapes(tensors: readonly Tensor[], message: string, help: string, place: Call): never {
-  return reject(place, {
-    code: "shape-mismatch",
-    message,
+  return reject(place, "shape-mismatch", message, {
     found: tensors.map(shapeText).join(", "),
     expected: "q [.., Lq, d], k [.., Lk, d], v [.., Lk, e], with equal axes in front, or extent 1 in k and v",
     help,

@@ -148,9 +148,7 @@ function shapeLike(tensor: Tensor): readonly AxisShape[] {
 /** Throws `dtype-mismatch`. */
 function requireStatistics({ id, dtype }: Tensor, expected: Tensor["dtype"], place: Call): void {
   if (dtype === expected) return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: "logsumexp does not have the dtype that sdpa gives it",
+  reject(place, "dtype-mismatch", "logsumexp does not have the dtype that sdpa gives it", {
     found: `T${id} ${dtype}`,
     expected,
     help: "pass the logsumexp of sdpa",
@@ -161,9 +159,7 @@ function requireStatistics({ id, dtype }: Tensor, expected: Tensor["dtype"], pla
 function requireAxes(tensor: Tensor, axes: Axes, operands: readonly (Tensor | undefined)[], place: Call): void {
   const own = axesOf(tensor);
   if (own.length === axes.length && own.every(({ extent }, i) => !extentsDiffer(extent, at(axes, i).extent))) return;
-  reject(place, {
-    code: "shape-mismatch",
-    message: `T${tensor.id} does not fit the queries and values`,
+  reject(place, "shape-mismatch", `T${tensor.id} does not fit the queries and values`, {
     found: [tensor, ...operands.flatMap((each) => each ?? [])].map(shapeText).join(", "),
     expected: "g and output [.., Lq, e], logsumexp [.., Lq]",
     help: "pass the results of sdpa on the same q, k and v",

@@ -35,9 +35,7 @@ export function permuteSpec(tensor: Tensor, order: readonly number[], place: Cal
   const rank = rankOf(tensor);
   const resolved = resolveAxes(order, rank, place);
   if (resolved.length !== rank) {
-    reject(place, {
-      code: "bad-argument",
-      message: "the order of a permute does not name every axis",
+    reject(place, "bad-argument", "the order of a permute does not name every axis", {
       found: `${resolved.length} of ${rank} axes`,
       expected: "every axis of the tensor exactly once",
       help: "list all axes in their new order",
@@ -67,9 +65,7 @@ export interface ExpandOp extends OpBase {
 export function expandSpec(tensor: Tensor, shape: readonly (number | Scalar)[], place: Call): SpecOf<ExpandOp> {
   const axes = withoutReductions(tensor.domain.logical);
   if (shape.length !== axes.length) {
-    reject(place, {
-      code: "bad-argument",
-      message: "expand needs an extent for every axis",
+    reject(place, "bad-argument", "expand needs an extent for every axis", {
       found: `${shape.length} extents for ${shapeText(tensor)}`,
       expected: `${axes.length} extents`,
       help: "give -1 to keep an axis; unsqueeze() adds axes",
@@ -85,9 +81,7 @@ export function expandSpec(tensor: Tensor, shape: readonly (number | Scalar)[], 
 }
 
 function rejectExtent(tensor: Tensor, axis: number, extent: Scalar, place: Call): never {
-  return reject(place, {
-    code: "shape-mismatch",
-    message: `expand stretches axis ${axis}, whose extent is not 1`,
+  return reject(place, "shape-mismatch", `expand stretches axis ${axis}, whose extent is not 1`, {
     found: `extent ${printScalar(extent)} for ${shapeText(tensor)}`,
     expected: "an axis of extent 1, or its own extent",
     help: "give -1 to keep the axis; repeatInterleave() repeats the elements of an axis",
@@ -126,9 +120,7 @@ export function squeezeSpec(tensor: Tensor, axes: readonly number[], place: Call
   for (const axis of resolved) {
     const { extent } = at(domain, axis);
     if (isUnitAxis(at(domain, axis))) continue;
-    reject(place, {
-      code: "shape-mismatch",
-      message: `squeeze removes axis ${axis}, whose extent is not known to be 1`,
+    reject(place, "shape-mismatch", `squeeze removes axis ${axis}, whose extent is not known to be 1`, {
       found: `extent ${printScalar(extent)}`,
       expected: "extent 1",
       help: "squeeze only axes of extent 1; use sum() or select() for others",
@@ -157,9 +149,7 @@ export function broadcastSpec(tensor: Tensor, flags: readonly boolean[], place: 
   const kept = flags.filter((flag) => !flag).length;
   const rank = rankOf(tensor);
   if (kept !== rank) {
-    reject(place, {
-      code: "bad-argument",
-      message: "a broadcast has the wrong number of false flags",
+    reject(place, "bad-argument", "a broadcast has the wrong number of false flags", {
       found: `${kept} false flag${kept === 1 ? "" : "s"} for ${shapeText(tensor)}`,
       expected: `${rank} false flag${rank === 1 ? "" : "s"}, one per axis of the tensor, and true for each new axis`,
       help: "give one flag per axis of the output",

@@ -33,9 +33,7 @@ export function padSpec(
 ): SpecOf<PadOp> {
   const axes = withoutReductions(tensor.domain.logical);
   if (widths.length !== axes.length || !widths.flat().every(Number.isSafeInteger)) {
-    reject(place, {
-      code: "bad-argument",
-      message: "pad needs two whole numbers for every axis",
+    reject(place, "bad-argument", "pad needs two whole numbers for every axis", {
       found: `[${widths.map((pair) => `[${pair.join(", ")}]`).join(", ")}] for ${shapeText(tensor)}`,
       expected: `${axes.length} pairs of elements before and after the axis`,
       help: "give [0, 0] to keep an axis; negative numbers remove elements",
@@ -48,9 +46,7 @@ export function padSpec(
   } as const;
   const cut = axes.findIndex(({ extent }, i) => removes(at(op.widths, i)) > (constantValue(extent) ?? Infinity));
   if (cut >= 0) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: `pad removes more elements than axis ${cut} has`,
+    reject(place, "shape-mismatch", `pad removes more elements than axis ${cut} has`, {
       found: `${removes(at(op.widths, cut))} of ${shapeText(tensor)}`,
       expected: "at most the extent of the axis",
       help: "remove fewer elements",
@@ -64,9 +60,7 @@ export function padSpec(
 function requireFits(text: string, { dtype }: Tensor, place: Call): void {
   if (dtypes[dtype].family !== "bool") return requireNumberFits({ position: 1, text }, dtype, place);
   if (text === "0" || text === "1") return;
-  reject(place, {
-    code: "bad-argument",
-    message: "a number is not a bool",
+  reject(place, "bad-argument", "a number is not a bool", {
     found: text,
     expected: "0 or 1",
     help: "pad with 0 for false, or 1 for true",
@@ -152,9 +146,7 @@ function joinedAxes(operands: readonly Tensor[], axis: number, place: Call): rea
     (axes) => axes.length !== first.length || axes.some((own, i) => i !== axis && differ(own, at(first, i))),
   );
   if (misfit >= 0) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: `cat joins tensors that differ in another axis than ${axis}`,
+    reject(place, "shape-mismatch", `cat joins tensors that differ in another axis than ${axis}`, {
       found: `${shapeText(at(operands, 0))} and ${shapeText(at(operands, misfit + 1))}`,
       expected: `equal extents on every axis but ${axis}`,
       help: "slice, pad or expand one of the tensors",

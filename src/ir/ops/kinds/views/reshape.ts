@@ -22,9 +22,7 @@ export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[],
   const least = shape.includes(-1) ? 1 : 0;
   const given = shape.flatMap((entry) => (entry === -1 ? [] : [toExtent(entry, place, least)]));
   if (shape.length - given.length > 1) {
-    reject(place, {
-      code: "bad-argument",
-      message: "a shape has more than one -1",
+    reject(place, "bad-argument", "a shape has more than one -1", {
       found: `${shape.length - given.length} times -1`,
       expected: "at most one -1",
       help: "write all extents but one",
@@ -35,9 +33,7 @@ export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[],
   const to = constantValue(product);
   const infers = given.length < shape.length;
   if (from !== null && to !== null && (infers ? from % to !== 0 : from !== to)) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: "a reshape would change the number of elements",
+    reject(place, "shape-mismatch", "a reshape would change the number of elements", {
       found: `${from} elements in ${shapeText(tensor)}, ${infers ? `a multiple of ${to}` : to} in the new shape`,
       expected: "the same number of elements",
       help: "choose extents whose product is the tensor's number of elements",

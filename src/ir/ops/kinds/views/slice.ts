@@ -32,9 +32,7 @@ export function selectSpec(tensor: Tensor, axis: number, index: number | Scalar,
 }
 
 function failIndex(index: string, axis: number, extent: Scalar, place: Call): never {
-  return reject(place, {
-    code: "index-out-of-range",
-    message: `index ${index} is outside axis ${axis}`,
+  return reject(place, "index-out-of-range", `index ${index} is outside axis ${axis}`, {
     found: `index ${index} of extent ${printScalar(extent)}`,
     expected: `a whole number from -${printScalar(extent)} to ${printScalar(extent)} - 1`,
     help: "choose an index inside the axis",
@@ -81,9 +79,7 @@ export function sliceSpec(
   const domain = withoutReductions(tensor.domain.logical);
   if ([starts, stops, steps ?? stops].some(({ length }) => length !== domain.length)) {
     const found = [`${starts.length} starts`, `${stops.length} stops`, ...(steps ? [`${steps.length} steps`] : [])];
-    reject(place, {
-      code: "bad-argument",
-      message: `a slice needs a start and a stop for every axis${steps ? ", and a step" : ""}`,
+    reject(place, "bad-argument", `a slice needs a start and a stop for every axis${steps ? ", and a step" : ""}`, {
       found: `${found.join(" and ")} for ${shapeText(tensor)}`,
       expected: `${domain.length} of each`,
       help: "give 0 and the extent to keep a whole axis",
@@ -93,9 +89,7 @@ export function sliceSpec(
     const step = requireStep(steps?.[axis] ?? 1, place);
     const range = { start: toScalar(at(starts, axis)), stop: toScalar(at(stops, axis)), ...(step > 1 ? { step } : {}) };
     if (mayBeInside(range, extent)) return range;
-    return reject(place, {
-      code: "index-out-of-range",
-      message: `a slice is not inside axis ${axis}`,
+    return reject(place, "index-out-of-range", `a slice is not inside axis ${axis}`, {
       found: `${rangeText(range)} of extent ${printScalar(extent)}`,
       expected: `whole numbers 0 <= start < stop <= ${printScalar(extent)}`,
       help: "choose a range of at least one index inside the axis",
@@ -106,9 +100,7 @@ export function sliceSpec(
 
 function requireStep(step: number, place: Call): number {
   if (Number.isSafeInteger(step) && step >= 1) return step;
-  return reject(place, {
-    code: "bad-argument",
-    message: "the step of a slice is not a whole number of at least 1",
+  return reject(place, "bad-argument", "the step of a slice is not a whole number of at least 1", {
     found: String(step),
     expected: "a whole number of at least 1",
     help: "leave the step out to keep every index",
