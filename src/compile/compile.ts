@@ -283,7 +283,6 @@ function requireCompileOptions(given: CompileOptions): void {
   requireOptions(scheduleNames, given.schedule ?? {});
 }
 
-/** The lowering options among `options`. */
 export function loweringOf(options: CompileOptions): GivenOptions<LoweringName> {
   return loweringOn(pickOptions(loweringNames, options), options.on);
 }

@@ -117,7 +117,6 @@ function divides(stride: Scalar, by: Scalar): boolean {
   return inner === 1 || (inner !== null && outer !== null && outer % inner === 0);
 }
 
-/** The axis with only the types that `keeps` accepts. */
 export function withTypes({ extent, parts }: CutAxis, keeps: (type: ParallelType) => boolean): CutAxis {
   const typed = parts.map((part): Part => (keeps(part.type) ? part : { ...part, type: "Serial" }));
   return { extent, parts: withoutNeighbours(extent, typed) };

@@ -89,7 +89,6 @@ export function onPositions(runs: Runs, start: number, stop: number): Runs {
 /** The indices of each axis. Empty if one of them is. */
 export type IndexRegion = readonly Runs[];
 
-/** The number of elements. */
 export function elementsIn(region: IndexRegion): number {
   return region.reduce((count, runs) => count * countIn(runs), 1);
 }

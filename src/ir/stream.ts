@@ -29,7 +29,6 @@ export interface StreamPart {
   readonly chunks: Chunks | null;
 }
 
-/** The Stream axis of the loop domain, or null. */
 export function streamAxis(tensor: Tensor): IterDomain | null {
   return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
 }

@@ -53,7 +53,6 @@ export interface KernelLibraryOptions {
   readonly gemms?: (contraction: Contraction) => Gemm | null;
 }
 
-/** The bytes of scratch that a kernel needs. */
 export function scratchBytes(kernel: Kernel): number {
   if (isAttention(kernel)) return totalBytes(planAttention(kernel));
   return blockScratchBytes(kernel);

@@ -94,7 +94,6 @@ export function countArrivals({ tables, state }: RunProgress, rendezvous: number
   return ((before + ends) | 0) === Math.imul(runNumber(state), full);
 }
 
-/** Whether a participant has arrived in this run. */
 export function hasArrived({ tables, state }: RunProgress, participant: number): boolean {
   return Atomics.load(state, tables.layout.arrivals + participant) === runNumber(state);
 }

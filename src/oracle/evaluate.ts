@@ -95,7 +95,7 @@ function evaluate(
     values.set(id, narrow(input, wholeSample(input.shape), sample));
   });
   const take = (id: TensorId, wanted: Sample): OracleValue =>
-    narrow(valueOf(values, id), sampleOf(plan.samples, id), wanted);
+    narrow(valueAt(values, id), sampleOf(plan.samples, id), wanted);
   const unbounded = new Map<TensorId, string>();
   const outside = new Map<TensorId, string>();
   let done = 0;
@@ -176,7 +176,7 @@ function requireDType(tensor: IrTensor, input: Tensor): void {
   });
 }
 
-function valueOf(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
+export function valueAt(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
   const value = values.get(id);
   invariant(value !== undefined, "ops are in topological order", id);
   return value;
@@ -186,7 +186,6 @@ function valueOf(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): Orac
 
 /** How an op is evaluated. */
 interface NeededOp {
-  /** Of each operand. */
   readonly operands: readonly Sample[];
   /** Of the first result; others are whole. */
   readonly result: Sample;
@@ -197,7 +196,6 @@ interface NeededOp {
 interface SamplePlan {
   /** Of tensors that are needed. */
   readonly samples: ReadonlyMap<TensorId, Sample>;
-  /** The ops that are needed. */
   readonly ops: ReadonlyMap<Op, NeededOp>;
 }
 

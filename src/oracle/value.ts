@@ -83,7 +83,6 @@ export function elementAt(value: OracleValue, index: readonly number[]): Bounded
   return flatElement(value, flat);
 }
 
-/** All elements as numbers. */
 export function oracleNumbers({ elements }: OracleValue): Float64Array {
   return elements instanceof Float64Array ? elements : Float64Array.from(elements, Number);
 }

@@ -84,14 +84,12 @@ export function order({ tape }: Streams, earlier: CommandStreamId, later: Comman
   waitFor(tape, recordOn(tape, earlier), later);
 }
 
-/** Records a new event on `stream`. */
 export function recordOn(tape: Tape, stream: CommandStreamId): EventId {
   const event = nextEvent(tape);
   emit(tape, { kind: "recordEvent", stream, event });
   return event;
 }
 
-/** Makes `stream` wait for the event. */
 export function waitFor(tape: Tape, event: EventId, stream: CommandStreamId): void {
   emit(tape, { kind: "waitEvent", stream, event });
 }

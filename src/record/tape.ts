@@ -116,7 +116,6 @@ export function nextEvent(tape: Tape): EventId {
   return makeId<EventId>(tape.eventCount++);
 }
 
-/** Adds a kernel. */
 export function addKernel(tape: Tape, kernel: Kernel): KernelId {
   return makeId<KernelId>(tape.kernels.push(kernel) - 1);
 }

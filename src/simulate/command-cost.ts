@@ -230,7 +230,6 @@ function assumeDevices(
   assume({ text, of, error: assumedErrors.otherDevices * doublings(length, measured) });
 }
 
-/** The timings of a kernel that is bound by memory. */
 function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile, assume: Assume): readonly Timing[] {
   const timed = reductionOf(kernel);
   if (timed === null) return memory;

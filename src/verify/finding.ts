@@ -52,7 +52,6 @@ export interface Finding extends Diagnostic {
   readonly memory: SharedMemory | null;
   /** The last command that precedes both. */
   readonly ancestor: CommandPlace | null;
-  /** The order that is missing. */
   readonly missingEdge: OrderEdge | null;
   /**
    * Text for `braid run --interleaving` that runs the second command before the first. For a read of unwritten bytes,

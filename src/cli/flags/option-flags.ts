@@ -105,7 +105,6 @@ function defaultText(value: unknown): string {
 // Flags that assign several options: `--schedule auto,p2p=linear`, `--print host,timeline`, `--gpu capability=90`. A
 // name alone turns a switch on. The rewrites that --schedule names become one object, the option `schedule`.
 
-/** Rows by the names of their options. */
 type NamedRows = readonly (readonly [name: string, row: OptionRow])[];
 
 interface AssigningFlag {

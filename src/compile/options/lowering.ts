@@ -8,6 +8,7 @@ const lowering = { group: "lowering", commands: onPrograms } as const;
 
 /** Values that --schedule assigns: no flags of their own. */
 const scheduled = { ...lowering, within: "schedule" } as const;
+const scheduledOff = { ...scheduled, kind: toggle, default: false } as const;
 
 /** What --as decides. */
 const fidelity = { group: "lowering", commands: [], within: "as", flag: "nvfuser" } as const;
@@ -59,27 +60,16 @@ export const loweringRows = {
     help: "run communication under computation; overlap=false ignores Stream axes",
   },
   deviceLoops: {
-    ...scheduled,
-    kind: toggle,
-    default: false,
+    ...scheduledOff,
     help: "put what moves before and after a matmul in loops over the devices, without an annotation; with overlap=false, in place of Stream axes",
   },
   interStreamSync: {
-    ...scheduled,
-    kind: toggle,
-    default: false,
+    ...scheduledOff,
     help: "make stream i+1 wait for the point-to-point communication of stream i, in the first round over the streams",
   },
-  insertReshardingAfter: {
-    ...scheduled,
-    kind: toggle,
-    default: false,
-    help: "insert reshardings after the op instead of before it",
-  },
+  insertReshardingAfter: { ...scheduledOff, help: "insert reshardings after the op instead of before it" },
   accumulate: {
-    ...scheduled,
-    kind: toggle,
-    default: false,
+    ...scheduledOff,
     help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output one after the other",
   },
   attention: {

@@ -9,6 +9,7 @@ const schedule = { group: "schedule", commands: onPrograms } as const;
 
 /** Values that --schedule assigns: no flags of their own. */
 const rewrite = { group: "schedule", commands: [], within: "schedule" } as const;
+const rewriteOff = { ...rewrite, kind: toggle, default: false } as const;
 
 /** The rewrites, in the order of `ScheduleOptions`. */
 export const scheduleRows = {
@@ -18,39 +19,20 @@ export const scheduleRows = {
     otherwise: "dedicated with --on cuda, else inline",
     help: "run copies between devices on a copy stream of each device, or where the host program issues them",
   },
-  dropSignals: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
-    help: "leave out signals between devices where others order everything already",
-  },
-  inPlace: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
-    help: "leave out local copies whose source, or destination, can be used instead",
-  },
-  ownLast: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
-    help: "compute the chunks that no other device waits for last",
-  },
+  dropSignals: { ...rewriteOff, help: "leave out signals between devices where others order everything already" },
+  inPlace: { ...rewriteOff, help: "leave out local copies whose source, or destination, can be used instead" },
+  ownLast: { ...rewriteOff, help: "compute the chunks that no other device waits for last" },
   splitChunks: {
     ...rewrite,
     kind: wholeNumber(1, 2),
     help: "cut each copy between devices, and the GEMM that uses its chunk, into n parts",
   },
   earlyGathers: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
+    ...rewriteOff,
     help: "issue communication that waits for no kernel, such as the gathers of all chunks, before everything else",
   },
   gemmSums: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
+    ...rewriteOff,
     help: "let the GEMM of a device's own partial result add the other one; may change the last bits",
   },
   computeStreams: {
@@ -58,12 +40,7 @@ export const scheduleRows = {
     kind: wholeNumber(1, 1),
     help: "run GEMMs on n compute streams in turn, and copies between devices on a copy stream",
   },
-  batchSignals: {
-    ...rewrite,
-    kind: toggle,
-    default: false,
-    help: "wait for all peers before the first copy, signal all peers after the last",
-  },
+  batchSignals: { ...rewriteOff, help: "wait for all peers before the first copy, signal all peers after the last" },
   smMargin: {
     ...rewrite,
     kind: wholeNumber(1, 8),

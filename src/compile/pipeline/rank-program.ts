@@ -4,7 +4,7 @@
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
@@ -152,16 +152,8 @@ export function appendPass(program: PipelinedRank, step: PipelineStep): void {
   const ends = new Map<TensorId, TensorId>();
   for (const id of fusion.inputs) ends.set(id, tensorFor(program, step, id));
   for (const [i, id] of results.entries()) ends.set(at(fusion.outputs, i), tensorFor(program, step, id));
-  const idOf = (id: TensorId): TensorId => {
-    const known = getOrMake(ends, id, () => copyTensor(program, at(fusion.tensors, id)).id);
-    return known;
-  };
-  const ops = fusion.ops.map((op): Op => ({
-    ...op,
-    inputs: op.inputs.map(idOf),
-    output: idOf(op.output),
-    ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
-  }));
+  const idOf = (id: TensorId): TensorId => getOrMake(ends, id, () => copyTensor(program, at(fusion.tensors, id)).id);
+  const ops = fusion.ops.map((op) => renamedOp(op, idOf));
   const [inputs, outputs] = [fusion.inputs.map(idOf), fusion.outputs.map(idOf)];
   const { tensors, iterDomainCount, units, streams, exprCount } = program;
   const own: FusionData = { kind: "Fusion", tensors, ops, inputs, outputs, iterDomainCount, scalarCount };

@@ -127,7 +127,6 @@ function withChange(statement: Statement, change: Change): Statement {
   }
 }
 
-/** The host program of `rank`. */
 export function hostOn(rules: RankRules, host: HostProgram, rank: number): HostProgram {
   if (!differs(rules) || rank === at(rules.ranks, 0)) return host;
   const body = each(host.body, (statement) => statementOn(rules, statement, rank));

@@ -16,7 +16,6 @@ export type Peer =
   /** The record has forgotten the transfer, or is older than that of a rank on which it completed. */
   | { readonly kind: "unknown"; readonly rank: number };
 
-/** The collectives of a group. */
 export interface GroupCollectives {
   readonly group: TorchGroup;
   /** By number, then by rank. */

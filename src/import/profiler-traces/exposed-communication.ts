@@ -86,7 +86,6 @@ export function explainProfile(traces: readonly ProfilerTrace[]): ProfiledRun {
   };
 }
 
-/** The steps that all traces have. */
 function commonSteps(traces: readonly ProfilerTrace[]): readonly string[] {
   const [first, ...others] = traces;
   if (first === undefined) return [];

@@ -78,7 +78,6 @@ export interface NodeOperands {
   readonly tensors: (name: string) => readonly TensorView[];
   /** Of a list of indices, in which a colon is null. */
   readonly tensorsOrNull: (name: string) => readonly (TensorView | null)[];
-  /** A tensor or a number. */
   readonly operand: (name: string) => TensorView | number;
   readonly number: (name: string, fallback?: number) => number;
   readonly numberOr: (name: string) => number | null;

@@ -96,9 +96,14 @@ export function isContraction(op: Op): op is ContractionOp {
 export type OpKind = Op["kind"];
 export type OpSpec = SpecOf<Op>;
 
-/** All outputs of an op. */
 export function outputsOf({ output, further }: Pick<Op, "output" | "further">): readonly TensorId[] {
   return further === undefined ? [output] : [output, ...further];
+}
+
+/** The op on tensors that `idOf` gives. */
+export function renamedOp(op: Op, idOf: (id: TensorId) => TensorId): Op {
+  const further = op.further === undefined ? {} : { further: op.further.map(idOf) };
+  return { ...op, inputs: op.inputs.map(idOf), output: idOf(op.output), ...further };
 }
 
 export function opOf(

@@ -11,7 +11,6 @@ export function constantValue(scalar: Scalar): number | null {
   return scalar.kind === "constant" ? scalar.value : null;
 }
 
-/** Whether a scalar is the constant `value`. */
 export function isConstant(scalar: Scalar, value: number): boolean {
   return scalar.kind === "constant" && scalar.value === value;
 }

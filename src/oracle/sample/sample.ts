@@ -16,7 +16,6 @@ export type Sample = readonly Indices[];
 
 /** What a sample of an op's result depends on. */
 export interface Sampled {
-  /** Of each operand. */
   readonly operands: readonly Sample[];
   /** The sample of the result, of samples of the operands; null if the op's definition gives it. */
   readonly evaluate: ((operands: readonly OracleValue[], arithmetic: Arithmetic) => OracleValue) | null;

@@ -10,7 +10,7 @@ import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { evaluateOp, type Setting } from "../evaluate-op.ts";
-import { valuesOnly } from "../evaluate.ts";
+import { valueAt, valuesOnly } from "../evaluate.ts";
 import { fromTensor, inDouble, makeValue, oracleNumbers, toDouble, type OracleValue, withoutBounds } from "../value.ts";
 import { continuedOp, type Continuing } from "./continued-op.ts";
 
@@ -207,12 +207,6 @@ function evaluateOps(ops: readonly Op[], values: Map<TensorId, OracleValue>, set
       if (i < results.length) values.set(id, withoutBounds(at(results, i)));
     });
   }
-}
-
-function valueAt(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
-  const value = values.get(id);
-  invariant(value !== undefined, "ops are in topological order", id);
-  return value;
 }
 
 // The gradients of a derivation beside the slopes of what was differentiated, at a point.

@@ -62,7 +62,6 @@ function isOfOneDevice(part: Part | undefined): boolean {
   return part !== undefined && isDID(part.type) && constantValue(part.extent) === 1;
 }
 
-/** The axis with the parts' extents and types. */
 function evenAxis(extent: Scalar, parts: readonly Part[]): CutAxis {
   const strides = parts.map((_, i) =>
     parts.slice(i + 1).reduce<Scalar>((stride, part) => foldMul(stride, part.extent), constant(1)),

@@ -283,7 +283,6 @@ function marksOn(op: SharedOp, tensors: readonly Tensor[]): readonly LayoutShare
   return [...layout(mesh, cuts).shares.values()];
 }
 
-/** The number of the operand's contracted axis. */
 function contractedAxis(op: ContractionOp, operand: number, tensors: readonly Tensor[]): number {
   const axes = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
   const pair = axisMap(op, tensors).find((own) => own.operand === operand && own.consumer.iterType === "reduction");

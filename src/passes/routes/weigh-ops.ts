@@ -15,7 +15,7 @@
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { type ContractionOp, isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
+import { type ContractionOp, isContraction, type Op, outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { makeId } from "../../support/ids.ts";
@@ -149,12 +149,7 @@ export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonl
     return own;
   };
   const made = new Set(ops.flatMap(outputsOf));
-  const renamed = ops.map((op): Op => ({
-    ...op,
-    inputs: op.inputs.map(idOf),
-    output: idOf(op.output),
-    ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
-  }));
+  const renamed = ops.map((op) => renamedOp(op, idOf));
   const read = new Set(ops.flatMap(({ inputs }) => inputs));
   return {
     kind: "Fusion",

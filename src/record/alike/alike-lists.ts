@@ -87,7 +87,6 @@ function offsetsOn({ inputs, outputs }: MovingOperands, k: number): string {
   return text;
 }
 
-/** The command with other operands. */
 function moved(command: UnlinkedCommand, operands: MovingOperands, change: (view: RankView) => View): UnlinkedCommand {
   const [inputs, outputs] = [operands.inputs.map(change), operands.outputs.map(change)];
   if (command.kind === "launch") return { ...command, inputs: inputs.map(refOf), outputs: outputs.map(refOf) };

@@ -81,7 +81,6 @@ export function movedView(view: RankView, offsets: readonly number[]): RankView 
   return { ...view, moves: before === undefined ? offsets : offsets.map((bytes, i) => bytes + at(before, i)) };
 }
 
-/** The view as rank number k has it. */
 export function viewOn(view: RankView, k: number): View {
   const { moves, ...fixed } = view;
   return moves === undefined ? view : { ...fixed, offset: view.offset + at(moves, k) };

@@ -27,7 +27,6 @@ export function createTip(root: HTMLElement): Tip {
   };
 }
 
-/** A slice's title, statement and figures. */
 export function sliceCard({ title, kind, statement, figures }: SliceWords): HTMLElement {
   const list = make("dl", { class: "br-figures" });
   for (const [name, value] of figures) list.append(make("dt", { text: name }), make("dd", { text: value }));

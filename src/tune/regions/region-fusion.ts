@@ -14,7 +14,7 @@ import type { HasFusionData } from "../../compile/lower.ts";
 import { numbersByName } from "../../compile/record.ts";
 import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transform } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { placingNames } from "../../passes/pipeline.ts";
 import { makeId } from "../../support/ids.ts";
@@ -45,12 +45,7 @@ export function regionFusion(placed: FusionData, { ops, inputs, outputs }: Fusio
   const data: FusionData = {
     kind: "Fusion",
     tensors,
-    ops: ops.map((op): Op => ({
-      ...op,
-      inputs: op.inputs.map(idOf),
-      output: idOf(op.output),
-      ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
-    })),
+    ops: ops.map((op) => renamedOp(op, idOf)),
     inputs: inputs.map(idOf),
     outputs: outputs.map(idOf),
     iterDomainCount: axes.size,

@@ -51,7 +51,6 @@ export function touchesMemory(kind: CommandKind): boolean {
   return isWork(kind) || kind === "alloc" || kind === "free";
 }
 
-/** Builds a table row by row. */
 export interface TableRows {
   /** Adds to the open row. Empty regions are left out. */
   read(region: Region): void;

@@ -31,7 +31,6 @@ export interface SharedProgram {
 export interface WorkerIdentity {
   /** 0 .. workers-1. */
   readonly number: number;
-  /** The number of workers. */
   readonly workers: number;
   /** A seed of random pauses, for tests of the scheduler; null for none. */
   readonly jitter: number | null;

@@ -92,5 +92,4 @@ export const CU_STREAM_WRITE_VALUE_DEFAULT = 0;
 export const CU_STREAM_BATCH_MEM_OP_SIZE = 48;
 
 export const CU_MEMORYTYPE_DEVICE = 2;
-/** Bytes of a CUDA_MEMCPY2D. */
 export const CUDA_MEMCPY2D_SIZE = 128;

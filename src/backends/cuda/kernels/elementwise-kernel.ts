@@ -7,11 +7,10 @@
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
 import { elementBytes } from "./text/element-text.ts";
-import { indented } from "./kernel-source.ts";
 import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import { resultAccesses, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
 import { type AlignmentOf, indexForm, vectorWidth } from "./plan/vector-width.ts";
 
@@ -38,12 +37,7 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
     ...lines,
     "}",
   ];
-  return {
-    text: withPrelude(`${indented(text)}\n`),
-    grid: [Math.ceil(vectors / blockVectors), 1, 1],
-    block: [blockThreads, 1, 1],
-    parameters,
-  };
+  return kernelOf(text, [Math.ceil(vectors / blockVectors), 1, 1], blockThreads, parameters);
 }
 
 export interface Vectors {

@@ -8,11 +8,10 @@
 import type { Kernel } from "../../../commands/kernel.ts";
 import { kernelPhases } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
-import { indented } from "./kernel-source.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { barrierAfter, barrierBefore, barrierParameters, type Barriers } from "./text/barrier-text.ts";
 import { groupPhases } from "./plan/nest-groups.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
 const blockThreads = 512;
@@ -50,10 +49,5 @@ export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, barriers: B
     ...barrierAfter(barriers, blocks, blockThreads),
     "}",
   ];
-  return {
-    text: withPrelude(`${indented(text)}\n`),
-    grid: [blocks, 1, 1],
-    block: [blockThreads, 1, 1],
-    parameters,
-  };
+  return kernelOf(text, [blocks, 1, 1], blockThreads, parameters);
 }

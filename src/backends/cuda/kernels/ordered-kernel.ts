@@ -7,7 +7,7 @@ import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/
 import type { Expression } from "../../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
-import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
+import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import {
   type BodyContext,
   declaredIndices,
@@ -28,7 +28,7 @@ import {
   offsetType,
   widerType,
 } from "./text/index-text.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
 
 const blockThreads = 256;
@@ -142,7 +142,7 @@ function scanKernel(nest: Nest, { semantics, reverse }: Extract<Ordered, { kind:
     "}",
     "}",
   ];
-  return source(text, [Math.ceil(columns / (blockThreads / lanes)), 1, 1], blockThreads, parameters);
+  return kernelOf(text, [Math.ceil(columns / (blockThreads / lanes)), 1, 1], blockThreads, parameters);
 }
 
 /**
@@ -206,16 +206,7 @@ function sortKernel(nest: Nest, descending: boolean): KernelSource {
     "}",
     "}",
   ];
-  return source(text, [columns, 1, 1], threads, parameters);
-}
-
-function source(
-  text: readonly string[],
-  grid: KernelSource["grid"],
-  threads: number,
-  parameters: readonly Parameter[],
-): KernelSource {
-  return { text: withPrelude(`${indented(text)}\n`), grid, block: [threads, 1, 1], parameters };
+  return kernelOf(text, [columns, 1, 1], threads, parameters);
 }
 
 /**
@@ -251,7 +242,7 @@ function scatterKernel(nest: Nest, combine: Expression): KernelSource {
     "}",
     "}",
   ];
-  return source(text, [Math.ceil(columns / blockThreads), ranges, 1], blockThreads, parameters);
+  return kernelOf(text, [Math.ceil(columns / blockThreads), ranges, 1], blockThreads, parameters);
 }
 
 /** How many places a thread adds to, and how many ranges of them there are. */

@@ -13,7 +13,6 @@ import { accumulatorDType, operand } from "../../../numerics/scalar/expression.t
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";
 import { elementBytes, encodeElementText } from "./text/element-text.ts";
-import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import {
   affineText,
@@ -25,7 +24,7 @@ import {
   widerType,
 } from "./text/index-text.ts";
 import { distinctParameters, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import { blockThreads, partCount, type ReductionShape, reductionShape } from "./plan/reduction-shape.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
@@ -154,12 +153,7 @@ function reductionKernel(
     "}",
     "}",
   ];
-  return {
-    text: withPrelude(`${indented(text)}\n`),
-    grid: [shape.blocks, parts, 1],
-    block: [blockThreads, 1, 1],
-    parameters,
-  };
+  return kernelOf(text, [shape.blocks, parts, 1], blockThreads, parameters);
 }
 
 /** Adds the lanes of an element as a tree. */

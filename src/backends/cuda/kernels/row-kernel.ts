@@ -7,13 +7,13 @@
  *     layerNorm of bfloat16 rows of 12288 -> 512 threads a row, each with 3 loads and stores of 16 bytes
  */
 import { at, invariant } from "../../../support/invariant.ts";
-import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
+import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import type { RowGroup, RowNest } from "./plan/row-group.ts";
 import { accessForm, type AlignmentOf, indexForm, vectorWidth, widest } from "./plan/vector-width.ts";
 import { type BodyContext, registerName } from "./text/body-text.ts";
 import { decodeElementText, elementBytes } from "./text/element-text.ts";
 import { indexType, offsetType, widerType } from "./text/index-text.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
 import { type RowForm, rowNestLines } from "./text/row-text.ts";
 
@@ -48,12 +48,7 @@ export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSour
     ...nests.flatMap((member, i) => rowNestLines(form, member, i)),
     "}",
   ];
-  return {
-    text: withPrelude(`${indented(text)}\n`),
-    grid: [blocks, 1, 1],
-    block: [threads, 1, 1],
-    parameters,
-  };
+  return kernelOf(text, [blocks, 1, 1], threads, parameters);
 }
 
 /** The widths that the accesses of each nest allow; none for a nest that moves along no memory. */

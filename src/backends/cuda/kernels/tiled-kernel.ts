@@ -6,11 +6,10 @@
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
-import { indented } from "./kernel-source.ts";
 import { affineText, indexType, loopName, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
-import { withPrelude } from "./text/prelude.ts";
+import { kernelOf } from "./text/prelude.ts";
 import { resultAccesses, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
 import type { StagedLoad, TilePlan } from "./plan/tile-plan.ts";
 
@@ -86,7 +85,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
     ]),
     "}",
   ];
-  return { text: withPrelude(`${indented(text)}\n`), grid: [blocks, 1, 1], block: [blockThreads, 1, 1], parameters };
+  return kernelOf(text, [blocks, 1, 1], blockThreads, parameters);
 }
 
 /** The first position of the block's tile in every loop. Consecutive tiles lie along the results. */

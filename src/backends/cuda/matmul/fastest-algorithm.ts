@@ -20,7 +20,6 @@ const mostRuns = 32;
 /** What is faster by less may be so by chance. */
 const leastGain = 1.01;
 
-/** The number of the fastest algorithm. */
 export function fastestAlgorithm({ count, resultOf, time }: Trial): number {
   const expected = resultOf(0);
   if (expected === null) return 0;

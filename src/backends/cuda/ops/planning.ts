@@ -1,4 +1,5 @@
 /** The inputs from which device operations of commands are planned, and the forms of a command's work. */
+import { getOrMake } from "../../../support/lists.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { KernelSource } from "../kernels/kernel-source.ts";
 import type { KernelStep, KernelSteps } from "../kernels/plan/kernel-steps.ts";
@@ -64,15 +65,15 @@ export function createPlanningTables(streams: number): PlanningTables {
     kernels,
     gemms,
     attentions,
-    kernelOf: ({ text }) => known(numbers, text, () => kernels.push(text) - 1),
+    kernelOf: ({ text }) => getOrMake(numbers, text, () => kernels.push(text) - 1),
     gemmOf: (step, margin, make) =>
-      known(
-        known(gemmNumbers, step, () => new Map<number, number>()),
+      getOrMake(
+        getOrMake(gemmNumbers, step, () => new Map<number, number>()),
         margin,
         () => gemms.push(make()) - 1,
       ),
-    attentionOf: (key, make) => known(attentionNumbers, key, () => attentions.push(make()) - 1),
-    stepsOf: (key, make) => known(steps, key, make),
+    attentionOf: (key, make) => getOrMake(attentionNumbers, key, () => attentions.push(make()) - 1),
+    stepsOf: (key, make) => getOrMake(steps, key, make),
     scratchBytes,
     workspaceBytes,
     needScratch: need(scratchBytes),
@@ -82,14 +83,6 @@ export function createPlanningTables(streams: number): PlanningTables {
 
 function zeros(length: number): number[] {
   return Array.from({ length }, () => 0);
-}
-
-function known<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const before = map.get(key);
-  if (before !== undefined) return before;
-  const made = make();
-  map.set(key, made);
-  return made;
 }
 
 /** The launch of a kernel with these parameters. */

@@ -1,4 +1,5 @@
 /** Matches and numbers the transfers of all lists: collectives and point-to-point groups. */
+import { getOrMake } from "../../../support/lists.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
@@ -174,12 +175,12 @@ function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, grou
   /** By op: the next one of its side of the channel; -1 after the last. */
   const next = new Int32Array(groupOf.length).fill(-1);
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
-    const ofCommunicator = entry(byRanks, communicator, () => new Map<number, Map<number, number>>());
+    const ofCommunicator = getOrMake(byRanks, communicator, () => new Map<number, Map<number, number>>());
     for (const [i, { type, peer }] of operation.ops.entries()) {
       const op = at(first, group) + i;
       const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
-      const ofSender = entry(ofCommunicator, from, () => new Map<number, number>());
-      const channel = entry(ofSender, to, () => heads.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
+      const ofSender = getOrMake(ofCommunicator, from, () => new Map<number, number>());
+      const channel = getOrMake(ofSender, to, () => heads.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
       const last = lasts[type][channel];
       if (last === undefined) at(heads, channel)[type] = op;
       else next[last] = op;
@@ -192,14 +193,6 @@ function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, grou
     return ops;
   };
   for (const { send, recv, ...head } of heads) yield { ...head, sends: listed(send), recvs: listed(recv) };
-}
-
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const known = map.get(key);
-  if (known !== undefined) return known;
-  const made = make();
-  map.set(key, made);
-  return made;
 }
 
 function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {

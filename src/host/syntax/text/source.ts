@@ -17,7 +17,6 @@ export interface DumpSource {
   readonly text: string;
   /** The line of the file, from 1, in which `text` starts. */
   readonly firstLine: number;
-  /** The length of the prefix. */
   readonly prefixLength: number;
   /** For every line of `text` its line in the file, if lines were omitted; otherwise null. */
   readonly lines: readonly number[] | null;

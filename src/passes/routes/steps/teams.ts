@@ -27,7 +27,6 @@ interface Team {
   readonly root: number | null;
 }
 
-/** The teams of one step that have a rank. */
 export function stepTeams(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): (rank: number) => readonly Team[] {
   const { kind, type, kept } = step;
   if (from.equals(to)) {
@@ -45,7 +44,6 @@ export function stepTeams(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh
   return (rank) => having.get(rank) ?? [];
 }
 
-/** The teams of a step to another mesh. */
 export function teamsBetween(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): readonly Team[] {
   const { kind, type } = step;
   const receivers = to.devices;

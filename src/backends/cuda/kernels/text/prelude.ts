@@ -5,6 +5,7 @@
 import { wordFormats } from "../../../../numerics/convert.ts";
 import { dtypes, isPacked, type PackedDType } from "../../../../numerics/dtype.ts";
 import { keysOf } from "../../../../support/is-one-of.ts";
+import { indented, type KernelSource, type Parameter } from "../kernel-source.ts";
 
 const packedDTypes = keysOf(dtypes).filter(isPacked);
 
@@ -131,6 +132,16 @@ const order: readonly string[] = [
   "braid_see",
   "braid_await",
 ];
+
+/** A kernel of these lines, with the helpers that they need. */
+export function kernelOf(
+  lines: readonly string[],
+  grid: KernelSource["grid"],
+  threads: number,
+  parameters: readonly Parameter[],
+): KernelSource {
+  return { text: withPrelude(`${indented(lines)}\n`), grid, block: [threads, 1, 1], parameters };
+}
 
 /** The helpers that `text` needs, before it. */
 export function withPrelude(text: string): string {
