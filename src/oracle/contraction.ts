@@ -84,7 +84,9 @@ export function scaledLinear(
   const [x, weight, ofX, ofWeight] = [at(operands, 0), at(operands, 1), at(operands, 2), at(operands, 3)];
   const sumsIn = (dtype: DType, hops: number): OracleValue =>
     linear({ ...x, dtype }, { ...weight, dtype }, null, shape, { ...accumulating, hops });
-  const sums = sumsIn("float", 0);
+  const accumulator = accumulatorOf(to);
+  const { epsilon } = dtypes[accumulator];
+  const sums = sumsIn(accumulator, 0);
   const { bounds } = accumulating.hops > 0 ? sumsIn(to, accumulating.hops) : sums;
   const scaleAt = (scale: OracleValue, index: readonly number[]): Bounded =>
     scale.shape.length === 0 ? { element: at(scale.elements, 0), bound: at(scale.bounds, 0) } : elementAt(scale, index);
@@ -93,8 +95,11 @@ export function scaledLinear(
     const [sum, p, q] = [Number(sums.elements[flat]), Number(a.element), Number(b.element)];
     const exact = sum * p * q;
     const [most, left, right] = [Math.abs(sum) + at(bounds, flat), Math.abs(p) + a.bound, Math.abs(q) + b.bound];
-    const moved = most * left * right - Math.abs(exact) + 4 * dtypes.float.epsilon * most * left * right;
-    return store(to, exact, moved + 2 * smallestRounding.float);
+    // Libraries may multiply the scales first: no product of two may overflow, and each may underflow.
+    const largest = Math.max(most * left, most * right, left * right);
+    if (largest >= overflowThreshold[accumulator]) return store(to, exact, Infinity);
+    const moved = most * left * right - Math.abs(exact) + 4 * epsilon * most * left * right;
+    return store(to, exact, moved + 2 * smallestRounding[accumulator] * (1 + most + left + right));
   });
 }
 

@@ -255,7 +255,10 @@ function finite(x: number): number {
 /** The Fusion with double for all floats. */
 export function inDouble(fusion: FusionData): FusionData {
   const tensors = fusion.tensors.map((tensor) => ({ ...tensor, dtype: widened(tensor.dtype) }));
-  const ops = fusion.ops.map((op): Op => (op.kind === "Cast" ? { ...op, to: widened(op.to) } : op));
+  const ops = fusion.ops.map((op): Op => {
+    if (op.kind === "Cast") return { ...op, to: widened(op.to) };
+    return op.kind === "Linear" && op.to !== undefined ? { ...op, to: "double" } : op;
+  });
   return { ...fusion, tensors, ops };
 }
 

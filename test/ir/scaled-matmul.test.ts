@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import * as api from "../../src/ir/api/ops.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { inDouble, toDouble } from "../../src/oracle/value.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
@@ -136,6 +137,28 @@ describe("over devices", () => {
       });
     }
   });
+});
+
+it("bounds products of two factors that underflow, and none that overflow; in double it rounds nothing", () => {
+  const f = new Fusion();
+  const [x, w] = [f.input([1, 16], "float8_e4m3fn"), f.input([1, 16], "float8_e4m3fn")];
+  f.output(scaledLinear(x, w, f.input([], "float"), f.input([1, 1], "float")));
+  const given = (ofX: number, ofW: number): readonly Tensor[] => [
+    random([1, 16], "float8_e4m3fn", 8),
+    random([1, 16], "float8_e4m3fn", 9),
+    { ...Tensor.from([ofX], "float"), shape: [] },
+    Tensor.from([[ofW]], "float"),
+  ];
+  const boundOf = (ofX: number, ofW: number): number =>
+    at(evaluateFusion(f.data(), given(ofX, ofW)).bounds[0] ?? [], 0);
+  // The least step of the first product, 1.4e-45, times the second scale.
+  expect(boundOf(1e-44, 1e38)).toBeGreaterThan(1.4e-7);
+  expect(boundOf(1e-3, 1e-3)).toBeLessThan(1e-6);
+  expect(boundOf(1e30, 1e30)).toBe(Infinity);
+  const exact = evaluateFusion(inDouble(f.data()), given(0.1, 0.3).map(toDouble)).outputs;
+  const rounded = evaluateFusion(f.data(), given(0.1, 0.3)).outputs;
+  expect(at(exact, 0).dtype).toBe("double");
+  expect(Tensor.values(at(exact, 0))).not.toEqual(Tensor.values(at(rounded, 0)));
 });
 
 it("divides zeros by a scale that is not 0, and takes a given scale", () => {
