@@ -11,6 +11,7 @@ import { at } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
 import { type LinkDirection, linksOf } from "./idle/links.ts";
+import { getOrMake } from "../support/lists.ts";
 
 /** Milliseconds. */
 export interface Floor {
@@ -115,11 +116,9 @@ function chainOf(
   /** When the last of some peers arrives. */
   const arrivals = new Map<readonly number[], number>();
   const arrivalOf = (needed: readonly number[]): number => {
-    const known = arrivals.get(needed);
-    if (known !== undefined) return known;
-    const arrival = needed.reduce((latest, peer) => Math.max(latest, endOf(at(previous, peer))), 0);
-    arrivals.set(needed, arrival);
-    return arrival;
+    return getOrMake(arrivals, needed, () =>
+      needed.reduce((latest, peer) => Math.max(latest, endOf(at(previous, peer))), 0),
+    );
   };
   for (const number of order) {
     const [rank, index] = [rankOf(number), indexOf(number)];

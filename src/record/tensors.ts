@@ -8,6 +8,7 @@ import { agreed } from "../host/alike/classes.ts";
 import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { failRecording, recordedRank, ranksOf, type Recorder } from "./recorder.ts";
+import { getOrMake } from "../support/lists.ts";
 
 export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
@@ -15,11 +16,7 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
 
 /** The local layout of a tensor of the program or of a host unit. */
 export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
-  const known = recorder.layouts.get(tensor);
-  if (known !== undefined) return known;
-  const layout = localLayout(recorder, tensor, localExtents(recorder, tensor));
-  recorder.layouts.set(tensor, layout);
-  return layout;
+  return getOrMake(recorder.layouts, tensor, () => localLayout(recorder, tensor, localExtents(recorder, tensor)));
 }
 
 /** The layout on this rank of a tensor whose shape over all devices is `shape`. */

@@ -12,6 +12,7 @@ import type { Compute, SavedSource } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** The address of a view's bytes, and the address of their copy. */
 export interface SavedBytes {
@@ -68,11 +69,7 @@ export function createCompute(
   const kernelOf = (op: ReductionOpType, sources: readonly View[], destination: View): PreparedKernel => {
     const [inputs, output] = [sources.map(operandOf), operandOf(destination)];
     const key = JSON.stringify([op, inputs, output]);
-    const known = combinations.get(key);
-    if (known !== undefined) return known;
-    const made = library.prepare({ kind: "combine", op, inputs, outputs: [output] });
-    combinations.set(key, made);
-    return made;
+    return getOrMake(combinations, key, () => library.prepare({ kind: "combine", op, inputs, outputs: [output] }));
   };
 
   return {

@@ -64,9 +64,7 @@ export function requireTaken(op: string, operand: OperandClass, dtype: DType, pl
 /** Throws `dtype-mismatch` for a dtype that only stores. */
 export function requireComputed(dtype: DType, place: Call): void {
   if (isComputed(dtype)) return;
-  reject(place, {
-    code: "dtype-mismatch",
-    message: `${dtype} only stores numbers: nothing is computed with it`,
+  reject(place, "dtype-mismatch", `${dtype} only stores numbers: nothing is computed with it`, {
     found: dtype,
     expected: computedFloats.join(", "),
     help: 'convert first, for example cast(tensor, "float")',

@@ -51,11 +51,10 @@ export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Wo
 
   const amountOf = (rank: number, index: number, command: Command): Pick<SliceWork, "bytes" | "flops"> => {
     if (command.kind !== "launch") return { bytes: commandBytes(program, rank, index), flops: 0 };
-    const before = kernelWork.get(command.kernel);
-    if (before !== undefined) return before;
-    const amount = { bytes: commandBytes(program, rank, index), flops: flopsOf(at(program.kernels, command.kernel)) };
-    kernelWork.set(command.kernel, amount);
-    return amount;
+    return getOrMake(kernelWork, command.kernel, () => ({
+      bytes: commandBytes(program, rank, index),
+      flops: flopsOf(at(program.kernels, command.kernel)),
+    }));
   };
 
   return {

@@ -11,6 +11,7 @@ import type { Slot } from "../../program.ts";
 import type { View } from "../../view.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
 import { type CommandRef, mismatch, unmatched, viewMismatch } from "./problems.ts";
+import { getOrMake } from "../../../support/lists.ts";
 
 /** The pairs of one rank, by their numbers in its list. */
 export interface RankPairs {
@@ -101,11 +102,7 @@ function relocatedViews(lists: readonly CommandList[], relocate: (rank: number, 
   return (rank, pair) => {
     const { view } = at(at(lists, rank).pairs, pair);
     const views = at(relocated, rank);
-    const known = views.get(view);
-    if (known !== undefined) return known;
-    const placed = relocate(rank, view);
-    views.set(view, placed);
-    return placed;
+    return getOrMake(views, view, () => relocate(rank, view));
   };
 }
 

@@ -211,9 +211,7 @@ function oddDepth(k: number): Pick<Diagnostic, "message" | "found" | "expected" 
 /** Throws `dtype-mismatch`. */
 function scaledDType(to: DType, operands: readonly Tensor[], place: Call): DType {
   const refuse = (what: string, found: string, expected: string): never =>
-    reject(place, {
-      code: "dtype-mismatch",
-      message: `${what} of a scaled matmul has another dtype`,
+    reject(place, "dtype-mismatch", `${what} of a scaled matmul has another dtype`, {
       found,
       expected,
       help: "convert it with cast()",
@@ -234,9 +232,7 @@ function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], 
     scale.length === 0 ||
     (scale.length === own.length && scale.every(({ extent }, i) => !extentsDiffer(extent, at(own, i).extent)));
   if (!fits(ofX ?? [], x?.slice(0, -1) ?? []) || !fits(ofWeight ?? [], weight?.slice(0, -1) ?? [])) {
-    reject(place, {
-      code: "shape-mismatch",
-      message: "the scales of a scaled matmul do not fit",
+    reject(place, "shape-mismatch", "the scales of a scaled matmul do not fit", {
       found: operands.map(shapeText).join(", "),
       expected: "one scale, or one per row",
       help: "quantize() gives scales that fit",

@@ -8,6 +8,7 @@ import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-index.ts";
+import { getOrMake } from "../../../support/lists.ts";
 
 export interface DraftMemory extends AddedKernels {
   readonly buffers: Program["buffers"];
@@ -27,11 +28,7 @@ export function createDraftMemory(
     ...added,
     buffers,
     touches: (command) => {
-      const known = touched.get(command);
-      if (known !== undefined) return known;
-      const found = cache.touchesOf(command, operands);
-      touched.set(command, found);
-      return found;
+      return getOrMake(touched, command, () => cache.touchesOf(command, operands));
     },
   };
 }
