@@ -6,7 +6,8 @@
  *
  *   npx braid run examples/transformer/llama-decode.ts --check
  *
- * The new caches are outputs, which the next step takes as inputs.
+ * The new caches are written over the old ones (`alias`), so that a step moves one row of each: later runs of an
+ * executor pass null for the caches and weights, which stay where they are. A position past the end ends the run.
  */
 import {
   add,
@@ -64,7 +65,9 @@ export default program(
     const r = add(x, linear(reshape(seen, [B, HEADS * D]), wOut));
     const n = rmsNorm(r, norm2);
     const z = add(r, linear(swiglu(linear(n, wGate), linear(n, wUp)), wDown)).named("z");
-    for (const output of [z, newKeys, newValues]) f.output(output);
+    f.output(z);
+    f.output(newKeys, { alias: keys });
+    f.output(newValues, { alias: values });
     return f;
   },
 );

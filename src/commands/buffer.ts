@@ -27,6 +27,17 @@ export interface Buffer {
   readonly name: string;
   /** For inputs and outputs: the position in the program's list of inputs or outputs. */
   readonly position: number | null;
+  /** Of an input that the run writes: the position of the output that it is afterwards. */
+  readonly output?: number;
+}
+
+/** The position among the inputs or outputs of the program; null if the buffer is not among them. */
+export function positionIn(
+  { role, position, output }: Pick<Buffer, "role" | "position" | "output">,
+  side: "input" | "output",
+): number | null {
+  if (role === side) return position;
+  return side === "output" ? (output ?? null) : null;
 }
 
 /** A buffer of a linked Program. */

@@ -97,6 +97,14 @@ export interface UnitKernel extends KernelBase {
   readonly values: readonly UnitValue[];
   readonly steps: readonly UnitStep[];
   readonly results: readonly number[];
+  /** Outputs that are in the memory of inputs; absent if there are none. */
+  readonly inPlace?: readonly InPlace[];
+}
+
+/** The positions of an input and of the output that is written over it. */
+export interface InPlace {
+  readonly input: number;
+  readonly output: number;
 }
 
 /** Computes something unknown, of all inputs, and writes all of its outputs. It can be verified and not run. */

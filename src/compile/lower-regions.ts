@@ -8,6 +8,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts";
 import { deallocate } from "../passes/buffers/deallocate.ts";
+import { writeOverInputs } from "../passes/buffers/write-over-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { decompose, placingNames, runHostPasses } from "../passes/pipeline.ts";
 import type { PassContext } from "../passes/pass.ts";
@@ -163,10 +164,11 @@ function joinedHost(
   });
   const { options } = at(regions, 0);
   const body = bodies.flat().map((statement) => withMemory(statement, joined));
-  const { inputs } = placed;
-  const host: HostProgram = { ...last, kind: "HostProgram", tensors: joined, inputs, outputs, body };
+  const { inputs, aliases } = placed;
+  const whole: HostProgram = { ...last, kind: "HostProgram", tensors: joined, inputs, outputs, body };
+  const host = writeOverInputs.run(aliases === undefined ? whole : { ...whole, aliases }, { ...ofRank, options });
   const freed = deallocate.run(host, { ...ofRank, options });
-  return { host: freed, ends: endsOf(bodies, body, freed.body) };
+  return { host: freed, ends: endsOf(bodies, host.body, freed.body) };
 }
 
 /** The program with its units numbered after `units`. */

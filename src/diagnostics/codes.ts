@@ -8,6 +8,7 @@ export const diagnosticCodes = {
   "axis-repeated": "A list names an axis twice",
   "shape-mismatch": "The operands' shapes do not match",
   "dtype-mismatch": "The operands' dtypes do not match each other or the op",
+  "alias-invalid": "An output cannot be written over the input that it is to replace",
   "bad-extent": "An extent is not a whole number, or is too small",
   "bad-argument": "An argument has an unsupported value",
   "foreign-tensor": "A tensor belongs to another Fusion",
@@ -90,6 +91,7 @@ export const diagnosticCodes = {
   "redundant-synchronization": "A synchronization adds no order",
   "iterations-serialized": "Independent iterations run one after the other on different streams",
   "buffer-leaked": "Memory is freed on one rank or path and kept on another",
+  "state-copied": "An output is copied over the input that it could be written over",
   // executor and command line
   "input-count": "The number of inputs or outputs is wrong",
   "input-shape": "An input or output has the wrong shape or dtype",
@@ -118,6 +120,7 @@ export const diagnosticCodes = {
   stuck: "No stream can proceed",
   "slot-overrun": "A slot is signalled again before its last signal was waited for",
   "group-ends-invalid": "The ends of a grouped matmul's groups fall or are past the last row",
+  "position-past-end": "An update goes past the end of its axis",
   "command-threw": "A command threw an error during a run",
   "worker-died": "A worker thread ended during a run",
   "gpu-call-failed": "A call of a GPU library failed",

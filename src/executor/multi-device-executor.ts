@@ -43,7 +43,14 @@ import {
   requireOutputs,
   writeInputs,
 } from "./prepared-entries.ts";
-import { type RunSizes, runSizes, type Shards, sizesKey, type TensorArgument } from "./tensor-arguments.ts";
+import {
+  type InputArgument,
+  type RunSizes,
+  runSizes,
+  type Shards,
+  sizesKey,
+  type TensorArgument,
+} from "./tensor-arguments.ts";
 
 /** No tensors for outputs are given, so the run makes new ones. */
 export interface Unplaced {
@@ -139,6 +146,9 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
    * outputs in order: whole tensors, unless `options` asks for shards. The first run with new sizes or scalars compiles
    * and prepares a Program for them; later runs reuse it.
    *
+   * An input may be null if an earlier run with these sizes gave it: it is not copied again, and an output that is
+   * written over it (`alias`) stays there for the next run. In the results that output is null, too.
+   *
    * Throws `input-count`, `input-shape`, `size-mismatch` and `device-count` for tensors that do not fit the program,
    * what `compile` and the verifier find for new sizes, and what the back end reports: `timed-out`, `stuck`,
    * `gpu-memory` and others.
@@ -161,7 +171,12 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     options: RunOptions & { readonly outputs: readonly Shards[] },
   ): Promise<Shards[]>;
   run(inputs: readonly TensorArgument[], options?: RunOptions): Promise<TensorArgument[]>;
-  run(inputs: readonly TensorArgument[], options: RunOptions = {}): Promise<TensorArgument[]> {
+  run(
+    inputs: readonly InputArgument[],
+    options?: RunOptions & Unplaced & { readonly gather?: never },
+  ): Promise<(Output | null)[]>;
+  run(inputs: readonly InputArgument[], options?: RunOptions): Promise<InputArgument[]>;
+  run(inputs: readonly InputArgument[], options: RunOptions = {}): Promise<InputArgument[]> {
     const run = this.#last.then(() => this.#run(inputs, options));
     this.#last = run.catch(() => {});
     return run;
@@ -196,7 +211,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     await this.#group.close();
   }
 
-  async #run(inputs: readonly TensorArgument[], options: RunOptions): Promise<TensorArgument[]> {
+  async #run(inputs: readonly InputArgument[], options: RunOptions): Promise<InputArgument[]> {
     if (this.#closed) closedExecutor();
     const { devices, scalars } = this.#compileOptions;
     const given = { ...options, scalars: new Map([...numbersByName(scalars), ...numbersByName(options.scalars)]) };
@@ -214,7 +229,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const written = clock();
     const report = await entry.prepared.execute({ timeout: this.#timeout, trace });
     const ended = clock();
-    const results = readOutputs(entry, outputs, options.gather ?? this.#localRanks === undefined);
+    const results = readOutputs(entry, inputs, outputs, options.gather ?? this.#localRanks === undefined);
     onReport?.({ ...report, copyMilliseconds: written - start + (clock() - ended) }, entry.program);
     return results;
   }
@@ -242,7 +257,14 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
         this.#localRanks,
       );
     const { devices } = this.#compileOptions;
-    const entry = { program, prepared, inputs: bind("input", inputs), outputs: bind("output", outputs), devices };
+    const entry: PreparedEntry = {
+      program,
+      prepared,
+      inputs: bind("input", inputs),
+      outputs: bind("output", outputs),
+      devices,
+      given: new Set(),
+    };
     this.#entries.add(key, entry, bytes);
     return entry;
   }

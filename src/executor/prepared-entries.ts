@@ -4,15 +4,17 @@
  * because all make the same runs and count the same bytes.
  */
 import type { Prepared } from "../backends/backend.ts";
-import type { BufferId, PlacedBuffer } from "../commands/buffer.ts";
+import { type BufferId, type PlacedBuffer, positionIn } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { holders, packShardInto, shardInto, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import {
   isSharded,
+  type InputArgument,
   requireCount,
   requireShardShapes,
   type Shards,
@@ -104,6 +106,8 @@ export interface PreparedEntry {
   readonly inputs: readonly CallerTensor[];
   readonly outputs: readonly CallerTensor[];
   readonly devices: number;
+  /** The positions of inputs that a run has given. */
+  readonly given: Set<number>;
 }
 
 /** An input or output of the program. */
@@ -125,8 +129,9 @@ export function bindTensors(
 ): readonly CallerTensor[] {
   const byPosition: PlacedBuffer[][] = tensors.map(() => []);
   for (const buffer of program.buffers) {
-    if (buffer.role !== role || buffer.position === null || localRanks?.includes(buffer.rank) === false) continue;
-    at(byPosition, buffer.position).push(buffer);
+    const position = positionIn(buffer, role);
+    if (position === null || localRanks?.includes(buffer.rank) === false) continue;
+    at(byPosition, position).push(buffer);
   }
   return tensors.map((tensor, position) => ({
     tensor,
@@ -135,9 +140,16 @@ export function bindTensors(
   }));
 }
 
-/** Writes the inputs of this process's ranks into the Program's buffers. */
-export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgument[]): void {
+/**
+ * Writes the inputs of this process's ranks into the Program's buffers. Throws `bad-argument` for null in place of an
+ * input that no run has given.
+ */
+export function writeInputs(entry: PreparedEntry, inputs: readonly InputArgument[]): void {
+  const missing = inputs.findIndex((argument, position) => argument === null && !entry.given.has(position));
+  if (missing >= 0) noState(missing);
   inputs.forEach((argument, position) => {
+    if (argument === null) return;
+    entry.given.add(position);
     const { tensor, shape, buffers } = at(entry.inputs, position);
     for (const { id, rank, bytes } of buffers) {
       const own = entry.prepared.view(id);
@@ -146,6 +158,17 @@ export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgumen
       else shardInto(tensor, shape, tensorBytes(argument), rank, local);
       if (own === null) entry.prepared.write(id, local);
     }
+  });
+}
+
+function noState(position: number): never {
+  return fail({
+    code: "bad-argument",
+    message: `input ${position} is null, and no run with these sizes has given it`,
+    place: { kind: "call", text: "run(inputs)" },
+    found: "null",
+    expected: "a tensor in the first run with these sizes, and after the executor released its Program",
+    help: "pass the tensor once; later runs may pass null, and begin with what the last run left",
   });
 }
 
@@ -162,14 +185,23 @@ export function requireOutputs({ outputs, devices }: PreparedEntry, given: reado
   });
 }
 
-/** The results, in the caller's tensors or else in new ones: whole if gathered, otherwise one shard per rank. */
+/**
+ * The results, in the caller's tensors or else in new ones: whole if gathered, otherwise one shard per rank. Without a
+ * tensor for it, an output in the buffer of an input that was null is null: it stays there.
+ */
 export function readOutputs(
   entry: PreparedEntry,
+  inputs: readonly InputArgument[],
   given: readonly TensorArgument[] | undefined,
   gather: boolean,
-): TensorArgument[] {
+): InputArgument[] {
   return entry.outputs.map((output, position) => {
     const into = given?.[position];
+    if (
+      into === undefined &&
+      output.buffers.some(({ role, position: input }) => role === "input" && input !== null && inputs[input] === null)
+    )
+      return null;
     if (into === undefined) return gather ? readWhole(entry, output, null) : readShards(entry, output, null);
     return isSharded(into) ? readShards(entry, output, into) : readWhole(entry, output, into);
   });

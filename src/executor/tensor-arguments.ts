@@ -22,6 +22,9 @@ export type Shards = readonly (Tensor | null)[];
 /** An input or output of a run: the whole tensor, or its shards. */
 export type TensorArgument = Tensor | Shards;
 
+/** null: what the last run of these sizes left in the input's buffer. */
+export type InputArgument = TensorArgument | null;
+
 export function isSharded(argument: TensorArgument): argument is Shards {
   return Array.isArray(argument);
 }
@@ -191,28 +194,33 @@ function missingShard(role: Role, position: number, tensor: IrTensor, device: nu
 export interface RunSizes {
   readonly sizes: Sizes;
   readonly scalars: ReadonlyMap<string, number>;
-  /** Shapes of the whole inputs. */
-  readonly inputShapes: readonly (readonly number[])[];
 }
 
 /** Throws `input-count`, `input-shape`, `device-count`, `size-mismatch` and `size-contradicts-mesh`. */
 export function runSizes(
   { tensors: all, inputs: ids }: Signature,
-  inputs: readonly TensorArgument[],
+  inputs: readonly InputArgument[],
   devices: number,
   given: { readonly sizes?: NamedNumbers; readonly scalars?: NamedNumbers },
 ): RunSizes {
   const tensors = ids.map((id) => at(all, id));
   requireCount("input", tensors, inputs);
-  const inputShapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), devices));
+  const known = tensors.flatMap((tensor, i) => {
+    const argument = at(inputs, i);
+    return argument === null ? [] : [{ tensor, i, argument, shape: wholeShape("input", i, tensor, argument, devices) }];
+  });
+  const shapes = known.map(({ shape }) => shape);
   const sizes = new Map([
     ...sizesFromMeshes(all),
     ...numbersByName(given.sizes),
-    ...sizesFromShapes(tensors, inputShapes),
+    ...sizesFromShapes(
+      known.map(({ tensor }) => tensor),
+      shapes,
+    ),
   ]);
   requireMeshSizes(all, sizes);
-  tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(inputShapes, i), at(inputs, i)));
-  return { sizes, scalars: numbersByName(given.scalars), inputShapes };
+  for (const { tensor, i, argument, shape } of known) requireShardShapes("input", i, tensor, shape, argument);
+  return { sizes, scalars: numbersByName(given.scalars) };
 }
 
 /** Equal for equal sizes and scalars, in any order. */

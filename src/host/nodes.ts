@@ -6,7 +6,7 @@
  * validation, recording. Then give HostProgramBuilder a method for it, unless only dumps have it.
  */
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
+import type { Alias, FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
 import type { Id } from "../support/ids.ts";
@@ -215,6 +215,8 @@ export interface HostProgram {
   readonly tensors: readonly Tensor[];
   readonly inputs: readonly TensorId[];
   readonly outputs: readonly TensorId[];
+  /** Outputs in the buffers of inputs. A pass puts the input in place of the output; dumps do not say it. */
+  readonly aliases?: readonly Alias[];
   /** Indexed by StreamId. */
   readonly streams: readonly HostStream[];
   /** Indexed by UnitId. */

@@ -6,7 +6,7 @@ import type { TensorId } from "../ir/domain.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { opRows } from "../ir/ops/rows.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
-import type { Statement, TeamCommunication } from "./nodes.ts";
+import type { HirAliasSelect, ShardByStream, Statement, TeamCommunication } from "./nodes.ts";
 
 /** Whether a statement is an op of the Fusion IR, rather than one of the Host IR's own kinds. */
 export function isTeamCommunication(statement: Statement): statement is TeamCommunication {
@@ -111,4 +111,21 @@ export function pathOf(scope: readonly Statement[], statement: Statement, scopeP
     if (inside !== null) return inside;
   }
   return null;
+}
+
+/** A statement that binds a slice. */
+export type Slicing = HirAliasSelect | ShardByStream;
+
+export function isSlicing(statement: Statement): statement is Slicing {
+  return statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream";
+}
+
+/** The tensor with the memory of a slice, and of a slice of a slice. All other tensors are their own. */
+export function ownersOf(body: readonly Statement[]): (tensor: TensorId) => TensorId {
+  const sources = new Map(walk(body).flatMap((each) => (isSlicing(each) ? [[each.output, each.input] as const] : [])));
+  return (tensor) => {
+    let owner = tensor;
+    for (let next = sources.get(owner); next !== undefined; next = sources.get(owner)) owner = next;
+    return owner;
+  };
 }

@@ -13,6 +13,8 @@ export interface FusionData {
   readonly ops: readonly Op[];
   readonly inputs: readonly TensorId[];
   readonly outputs: readonly TensorId[];
+  /** Outputs in the buffers of inputs; absent if there are none. */
+  readonly aliases?: readonly Alias[];
   /** The next IterDomainId. */
   readonly iterDomainCount: number;
   /** The next number of a scalar `i<n>`. */
@@ -21,6 +23,13 @@ export interface FusionData {
   readonly markers?: readonly Marker[];
   /** What `gradients` added; only checks read it. Absent if nothing was differentiated. */
   readonly derivations?: readonly Derivation[];
+}
+
+/** State: the output is written over the input, so that the next run begins with it. */
+export interface Alias {
+  /** The position among the outputs. */
+  readonly output: number;
+  readonly input: TensorId;
 }
 
 /** The ops that read each tensor, in order. */

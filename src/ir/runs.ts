@@ -163,10 +163,21 @@ export function indexLimits({ tensors, ops, inputs }: FusionData, sizes: Sizes):
   const limit = (id: TensorId, extent: number): void => {
     limits.set(id, Math.min(extent, limits.get(id) ?? Infinity));
   };
+  // The largest elements of numbers from 0 on: a start plus those is below the limit.
+  const largest = new Map<TensorId, number>();
+  for (const { kind, inputs: operands, output } of ops) {
+    const { extent } = at(tensors, output).domain.logical[0] ?? {};
+    if (kind === "Iota" && extent !== undefined) largest.set(output, evaluateExtent(extent, sizes) - 1);
+    const known = rowOf({ kind }).isView ? largest.get(at(operands, 0)) : undefined;
+    if (known !== undefined) largest.set(output, known);
+  }
   for (const op of ops.toReversed()) {
     const own = limits.get(op.output);
     const isMoved = op.kind === "Cast" || rowOf(op).isView;
     if (own !== undefined && isMoved) limit(at(op.inputs, 0), own);
+    if (own !== undefined && op.kind === "Binary" && op.op === "add") {
+      op.inputs.forEach((id, i) => limit(id, Math.max(1, own - (largest.get(op.inputs[1 - i] ?? id) ?? 0))));
+    }
     if (!readsIndices(op)) continue;
     const { extent } = at(withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical), op.axis);
     limit(at(op.inputs, 1), evaluateExtent(extent, sizes));

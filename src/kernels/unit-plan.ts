@@ -155,9 +155,13 @@ function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
   const bind = (value: number, memory: NestMemory, { dtype, strides }: Operand): void => {
     placements[value] = { memory, dtype, strides };
   };
-  for (const [position, operand] of unit.inputs.entries()) bind(position, { kind: "input", position }, operand);
+  const written = unit.outputs.map((_, position): NestMemory => ({ kind: "output", position }));
+  for (const [position, operand] of unit.inputs.entries()) {
+    const over = unit.inPlace?.find(({ input }) => input === position);
+    bind(position, over === undefined ? { kind: "input", position } : at(written, over.output), operand);
+  }
   for (const [position, operand] of unit.outputs.entries()) {
-    bind(at(unit.results, position), { kind: "output", position }, operand);
+    bind(at(unit.results, position), at(written, position), operand);
   }
   const sizes = new Map<number, number>();
   let next = 0;

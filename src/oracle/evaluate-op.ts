@@ -80,7 +80,7 @@ function evaluateSingle(
     case "Gather":
       return gather(first, op.axis, at(operands, 1));
     case "ScatterAdd":
-      return scatterAdd(first, op.axis, at(operands, 1), at(operands, 2));
+      return scatterAdd(first, op, at(operands, 1), at(operands, 2));
     case "Scan":
       return scan(op.op, first, op.axis, op.reverse);
     case "Argsort":

@@ -1,5 +1,7 @@
 /** Ops that read or add at indices, one index after the other. */
+import type { ScatterAddOp } from "../ir/ops/op.ts";
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
+import { requireBelow } from "../numerics/past-end.ts";
 import { at } from "../support/invariant.ts";
 import { combinationOf } from "./definitions.ts";
 import { accumulationError, exactSum, storeAccumulated } from "./tolerance.ts";
@@ -54,8 +56,16 @@ export function gather(input: OracleValue, axis: number, index: OracleValue): Or
   );
 }
 
-/** The elements that are added to each element of the tensor, in order. */
-export function scatterAdd(input: OracleValue, axis: number, index: OracleValue, source: OracleValue): OracleValue {
+/**
+ * The elements that are added to each element of the tensor, in order. The last one replaces it if `sets`. Throws
+ * `position-past-end`.
+ */
+export function scatterAdd(
+  input: OracleValue,
+  { axis, sets }: Pick<ScatterAddOp, "axis" | "sets">,
+  index: OracleValue,
+  source: OracleValue,
+): OracleValue {
   const terms = new Map<number, Bounded[]>();
   const flatOf = (position: readonly number[]): number =>
     position.reduce((flat, i, each) => flat * at(input.shape, each) + i, 0);
@@ -63,6 +73,7 @@ export function scatterAdd(input: OracleValue, axis: number, index: OracleValue,
   makeValue(input.dtype, source.shape, (own, flat) => {
     const place = flatElement(index, flat);
     const target = placeOf(place, at(input.shape, axis));
+    if (sets === "below") requireBelow(place.element, at(input.shape, axis));
     exact &&= place.bound === 0;
     const term = flatElement(source, flat);
     if (target !== null) {
@@ -72,7 +83,8 @@ export function scatterAdd(input: OracleValue, axis: number, index: OracleValue,
     return term;
   });
   return makeValue(input.dtype, input.shape, (_, flat) => {
-    const added = addAll(input.dtype, [flatElement(input, flat), ...(terms.get(flat) ?? [])]);
+    const own = [flatElement(input, flat), ...(terms.get(flat) ?? [])];
+    const added = sets !== undefined ? at(own, own.length - 1) : addAll(input.dtype, own);
     return exact ? added : { ...added, bound: Infinity };
   });
 }

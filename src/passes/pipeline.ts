@@ -9,6 +9,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import { originated, withOrigins } from "../ir/origin.ts";
 import { clock } from "../support/clock.ts";
 import { deallocate } from "./buffers/deallocate.ts";
+import { writeOverInputs } from "./buffers/write-over-inputs.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
 import { coverCommunications } from "./communicate/cover-communications.ts";
@@ -53,6 +54,7 @@ const hostPasses = {
   convertOpToCommunication,
   sinkWaits,
   coverCommunications,
+  writeOverInputs,
   deallocate,
   shrinkStreamBuffers,
 } as const;

@@ -40,9 +40,10 @@ export function checkRankDocument(own: RankDocument, plan: PlanDocument, rank: n
     below("statement", statement, statements.length);
   }
   const bound = [...memory.in, ...memory.out, ...memory.copied];
-  for (const { role, position, held, shape, strides, bytes, dtype } of bound) {
+  for (const { role, position, output, held, shape, strides, bytes, dtype } of bound) {
     const { inputs, outputs } = plan;
     below(role, position, (role === "input" ? inputs : outputs).length);
+    if (output !== undefined) below("output", output, outputs.length);
     const whole = at(role === "input" ? inputs : outputs, position).shape;
     const isBox =
       [held, shape, strides].every(({ length }) => length === whole.length) &&

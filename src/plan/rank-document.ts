@@ -85,6 +85,8 @@ const operation = v.variant("kind", [
 const tensor = v.object({
   role: v.picklist(["input", "output"]),
   position: count,
+  /** Of an input that the run writes: the position of the output that it is afterwards. */
+  output: v.exactOptional(count),
   name: v.string(),
   dtype,
   shape: counts,

@@ -3,7 +3,7 @@
  * result goes through a temporary.
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
-import type { Kernel, Operand } from "../commands/kernel.ts";
+import type { InPlace, Kernel, Operand } from "../commands/kernel.ts";
 import { contiguousStrides, isEmpty, operandOf, refOf, sameNumbers, type View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
 import { withoutReductions } from "../ir/domain.ts";
@@ -29,8 +29,8 @@ export interface LaunchRequest {
   readonly outputs: readonly View[];
   /** Where the launch begins in whole tensors, on each rank that is recorded; none by default. */
   readonly originsOn?: readonly (readonly number[])[];
-  /** Whether an output may be the same view as an input. */
-  readonly inPlace: boolean;
+  /** Whether an output may be the same view as an input; or the pairs of them that may. */
+  readonly inPlace: boolean | readonly InPlace[];
   /** Whether the statement and the operands alone determine the kernel. */
   readonly fixed: boolean;
   readonly make: MakeKernel;
@@ -43,8 +43,10 @@ export interface LaunchRequest {
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, originsOn, inPlace } = request;
   if (outputs.every(isEmpty)) return;
-  const staged = outputs.map((output) =>
-    inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
+  const mayBeOne = (input: number, output: number): boolean =>
+    typeof inPlace === "boolean" ? inPlace : inPlace.some((pair) => pair.input === input && pair.output === output);
+  const staged = outputs.map((output, j) =>
+    inputs.some((input, i) => mayOverlap(input, output) && !(mayBeOne(i, j) && sameElements(input, output))),
   );
   if (staged.includes(true)) return launchStaged(recorder, request, staged);
   const { tape, streams, alike } = recorder;

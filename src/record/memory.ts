@@ -69,22 +69,25 @@ export interface BufferRequest {
   readonly layout: LocalLayout;
 }
 
-/** Adds a buffer and returns a view of all of it. `position` is the index of an input or output. */
+/**
+ * Adds a buffer and returns a view of all of it. `position` is the index of an input or output, and `output` that of
+ * the output that an input becomes.
+ */
 export function addBuffer(
   { buffers }: RankMemory,
   { name, dtype, symmetric, layout }: BufferRequest,
   role: BufferRole,
   position: number | null,
-  stream: CommandStreamId | null = null,
+  { stream, output }: { readonly stream?: CommandStreamId; readonly output?: number } = {},
 ): View {
   const { shape, strides } = layout;
   const id = makeId<BufferId>(buffers.length);
   const bytes = elementCount(shape) * dtypes[dtype].bytes;
   buffers.push({
-    buffer: { id, role, bytes, dtype, shape, name, position },
+    buffer: { id, role, bytes, dtype, shape, name, position, ...(output === undefined ? {} : { output }) },
     symmetric,
     owners: 0,
-    stream,
+    stream: stream ?? null,
     freedBy: null,
   });
   return { buffer: id, offset: 0, dtype, shape, strides };
@@ -92,7 +95,7 @@ export function addBuffer(
 
 /** Adds a temporary with undefined contents and returns a view of it. */
 export function addTemporary(memory: RankMemory, request: BufferRequest, stream: CommandStreamId): View {
-  const view = addBuffer(memory, request, "temporary", null, stream);
+  const view = addBuffer(memory, request, "temporary", null, { stream });
   emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
   return view;
 }

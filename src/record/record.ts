@@ -100,7 +100,7 @@ function dropChunks(recorder: Recorder): void {
 
 /**
  * Makes a buffer for every input and output with data on this rank. If a tensor is both, a second buffer holds a copy
- * of the input, which is the output from then on.
+ * of the input, which is the output from then on. An output over an input has the input's buffer.
  */
 function bindArguments(
   recorder: Recorder,
@@ -108,12 +108,16 @@ function bindArguments(
   ids: readonly TensorId[],
 ): ReadonlyMap<TensorId, View> {
   const { memory, streams } = recorder;
+  const { outputs, aliases = [] } = recorder.program;
+  const over = new Set(aliases.map(({ input }) => input));
   const views = new Map<TensorId, View>();
   ids.forEach((id, position) => {
     const tensor = tensorOf(recorder, id);
     if (!isHere(recorder, tensor)) return;
-    const view = addBuffer(memory, bufferRequest(recorder, tensor), role, position);
     const input = findView(recorder, id);
+    if (input !== null && over.has(id)) return views.set(id, input);
+    const output = role === "input" && over.has(id) ? outputs.indexOf(id) : -1;
+    const view = addBuffer(memory, bufferRequest(recorder, tensor), role, position, output < 0 ? {} : { output });
     if (input !== null) emitCopy(recorder, input, view);
     bind(memory, id, { view, owns: true, aliasedBy: null }, streams.current);
     views.set(id, view);

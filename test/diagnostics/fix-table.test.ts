@@ -211,6 +211,13 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "dtype-mismatch": typed(/./u, (isFixed) =>
     lowered((f) => matmul(f.input([4, 4]), f.input([4, 4], isFixed ? "float" : "half"))),
   ),
+  "alias-invalid": typed(/./u, (isFixed) =>
+    lowered((f) => {
+      const x = f.input([4]);
+      f.output(add(x, 1), { alias: isFixed ? x : add(x, x) });
+      return f.input([4]);
+    }),
+  ),
   "bad-extent": annotations,
   "bad-argument": annotations,
   "foreign-tensor": typed(/input of this Fusion/u, (isFixed) =>
@@ -359,6 +366,15 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "redundant-synchronization": repairs,
   "iterations-serialized": repairs,
   "buffer-leaked": repairs,
+  "state-copied": typed(/./u, (isFixed) => {
+    const f = new Fusion();
+    const x = f.input([4]);
+    const next = add(x, 1);
+    f.output(next, { alias: x });
+    f.output(add(sum(next, [0]), sum(isFixed ? next : x, [0])));
+    const { findings } = compile(f, { devices: 1 }).report;
+    if (findings.length > 0) throw new DiagnosticError(findings);
+  }),
   "input-count": typed(/pass one tensor/u, (isFixed) => ran(isFixed ? Tensor.zeros([3, 2]) : null)),
   "input-shape": typedEach(
     [/expected dtype/u, (isFixed) => ran(Tensor.zeros([3, 2], isFixed ? "float" : "half"))],
@@ -413,6 +429,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   stuck: untyped("runs"),
   "slot-overrun": repairs,
   "group-ends-invalid": untyped("runs"),
+  "position-past-end": untyped("runs"),
   "command-threw": untyped("runs"),
   "worker-died": untyped("runs"),
   "gpu-call-failed": untyped("machine"),

@@ -1,5 +1,16 @@
 /** Every op as kernels, copies and views. Run-programs and the conformance tests check results. */
-import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "@braid-compiler/braid";
+import {
+  broadcast,
+  cumsum,
+  exp,
+  Fusion,
+  HostProgramBuilder,
+  relu,
+  select,
+  slice,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing, type ListingOptions } from "./listing.ts";
@@ -281,17 +292,27 @@ describe("host units", () => {
     ]);
   });
 
-  it("write through a temporary what they also read", () => {
+  const overOperand = (build: (x: TensorView) => TensorView): string => {
     const fusion = new Fusion();
-    const x = fusion.input([4]);
-    fusion.output(relu(x));
-    const text = dataOf((h) => {
+    fusion.output(build(fusion.input([4])));
+    return dataOf((h) => {
       const y = h.input([4]);
       h.postOnStream(fusion, [y], [y]);
     });
-    expect(text).toMatchInlineSnapshot(`
+  };
+
+  it("write over what they read element by element", () => {
+    expect(overOperand(relu)).toMatchInlineSnapshot(`
       "
-      caller: unit Unary (T0 float [4]) -> T0' float [4]
+      caller: unit Unary (T0 float [4]) -> T0 float [4]
+      "
+    `);
+  });
+
+  it("write through a temporary what they also read otherwise", () => {
+    expect(overOperand((x) => cumsum(x, 0))).toMatchInlineSnapshot(`
+      "
+      caller: unit Scan (T0 float [4]) -> T0' float [4]
       caller: copy T0' float [4] -> T0 float [4]
       "
     `);

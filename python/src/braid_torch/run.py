@@ -232,7 +232,7 @@ class Runner:
         copied = list(zip(memory["copied"], addresses[ins + outs :]))
 
         def copies(role: str) -> list[Action]:
-            own = [(each, address) for each, address in copied if each["role"] == role and each["bytes"]]
+            own = [(each, address) for each, address in copied if each["bytes"] and role in _sides(each)]
             pairs = [(self._places.of(each["place"], tensors), address, each["bytes"]) for each, address in own]
             if role == "output":
                 return [copy_action(gpu, address, place, count, 0) for place, address, count in pairs]
@@ -246,6 +246,10 @@ class Runner:
             if always is None:
                 releases += [call.release for call in calls if hasattr(call, "release")]
         return Entry([*actions, *copies("output")], self.session.calls, releases=releases)
+
+
+def _sides(tensor: dict[str, Any]) -> tuple[str, ...]:
+    return (tensor["role"], "output") if "output" in tensor else (tensor["role"],)
 
 
 def load_plan(session: Session, folder: str | Path, timeout: float = TIMEOUT) -> Runner:

@@ -81,7 +81,7 @@ def _shard(tensor: Json) -> Shard:
 class TorchPlan:
     """
     Takes this rank's shard of each input of the program, in its order, and returns this rank's shard of each output: a
-    tensor, or a tuple of them. `inputs` and `outputs` say what shards are; None where this rank has none. Runs are
+    tensor, or a tuple of them. An output that is written over an input is the given tensor itself. `inputs` and `outputs` say what shards are; None where this rank has none. Runs are
     queued on the current stream. All ranks call their plans in the same order.
 
     A tensor that does not fit raises Refusal, a ValueError, on its rank, and on the other ranks in their next call of a
@@ -93,24 +93,27 @@ class TorchPlan:
         self.device = runner.session.gpu.ordinal
         memory, document = runner.own["memory"], runner.plan.document
         # In the order of the addresses of a run.
-        bound = [_shard(each) for name in ("in", "out", "copied") for each in memory[name]]
+        tensors = [each for name in ("in", "out", "copied") for each in memory[name]]
+        bound = [_shard(each) for each in tensors]
         own = {(each.role, each.position): each for each in bound}
+        # Outputs that a run writes over an input.
+        own |= {("output", each["output"]): shard for each, shard in zip(tensors, bound) if "output" in each}
         self.inputs = tuple(own.get(("input", position)) for position in range(len(document["inputs"])))
         self.outputs = tuple(own.get(("output", position)) for position in range(len(document["outputs"])))
         self._taken = [shard for shard in self.inputs if shard is not None]
         self._given = [position for position, shard in enumerate(self.inputs) if shard is not None]
-        self._made = [shard for shard in self.outputs if shard is not None]
+        self._made = [shard for shard in self.outputs if shard is not None and shard.role == "output"]
         # For calls in which all fit. Unless this rank has a shard of every input, `_problem` looks at each call.
         self._layouts_taken = [(each.shape, each.strides, each.dtype) for each in self._taken]
         self._has_all = len(self._taken) == len(self.inputs)
         self._layouts_made = [(each.shape, each.strides, each.dtype) for each in self._made]
-        shards = [shard for shard in (*self.inputs, *self.outputs) if shard is not None]
+        shards = [*self._taken, *self._made]
         # Where the tensors that are given, then those that are made, go among the addresses.
         self.order = [shards.index(each) for each in bound]
         self._is_simple = len(self.outputs) == len(self._made) == 1
 
     def __call__(self, *inputs: Tensor | None, out: Sequence[Tensor] | Tensor | None = None) -> Any:
-        """`out`: tensors for the outputs of which this rank has a shard; new ones otherwise."""
+        """`out`: tensors for the outputs that this rank has a shard of and no input; new ones otherwise."""
         stream, capturing = raw_stream(self.device), is_capturing()
         taken, problem = self._fitting(inputs), None
         if taken is None:
@@ -131,7 +134,10 @@ class TorchPlan:
         if self._is_simple:
             return made[0]
         results = iter(made)
-        return tuple(None if shard is None else next(results) for shard in self.outputs)
+        return tuple(
+            None if shard is None else next(results) if shard.role == "output" else inputs[shard.position]
+            for shard in self.outputs
+        )
 
     def _fitting(self, inputs: Sequence[Any]) -> list[int] | None:
         """The addresses of inputs that fit, in most calls at a third of the cost of `_problem`; None to ask that."""

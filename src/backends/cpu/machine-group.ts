@@ -2,7 +2,7 @@
  * Runs on the calling thread: the deterministic machine steps streams in the order of an interleaving, so that every
  * run can be repeated.
  */
-import type { BufferId } from "../../commands/buffer.ts";
+import { type BufferId, positionIn } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "../../kernels/kernel-library.ts";
@@ -187,7 +187,7 @@ function createInterleavedCallers(
   const steps = interleaving?.kind === "list" ? interleaving.steps : [];
   const late = new Set(steps.flatMap((step) => ("caller" in step && step.caller === "writes" ? [step.rank] : [])));
   const buffersOf = (rank: number, role: "input" | "output"): readonly BufferId[] =>
-    program.buffers.flatMap((buffer) => (buffer.rank === rank && buffer.role === role ? [buffer.id] : []));
+    program.buffers.flatMap((buffer) => (buffer.rank === rank && positionIn(buffer, role) !== null ? [buffer.id] : []));
   const written = new Map<BufferId, Uint8Array>();
   const read = new Map<BufferId, Uint8Array>();
   const spoil = (rank: number): void => {

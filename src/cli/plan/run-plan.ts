@@ -2,6 +2,7 @@
  * Runs a plan on this machine's GPUs, a process per rank. Inputs are those that `braid run` draws for the program the
  * plan was made of, so outputs have the same fingerprints. Nothing is printed here.
  */
+import { positionIn } from "../../commands/buffer.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { NamesOf, Options } from "../../compile/options.ts";
 import { openDeviceGroup } from "../../backends/cuda/cuda-backend.ts";
@@ -13,7 +14,6 @@ import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/hos
 import { randomInputs } from "../../oracle/random-inputs.ts";
 import { planShard, putPart } from "../../plan/shards.ts";
 import type { Plan } from "../../plan/read-plan.ts";
-import type { PlanTensor } from "../../plan/rank-document.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 import { gatherBytes, gatherReports } from "../run/gather.ts";
@@ -71,7 +71,7 @@ export async function runPlan(
   const prepared = await group.prepare(() => ({ ops, unjoined: () => ops, notes }));
   step("drawing inputs");
   const inputs = randomInputs(document.inputs, createRandom(seed), "uniform");
-  for (const tensor of ofRole(tensors, "input")) {
+  for (const tensor of tensors.filter(({ role }) => role === "input")) {
     const whole = at(inputs, tensor.position);
     prepared.write(tensor.place, planShard(tensor, whole.shape, tensorBytes(whole)));
   }
@@ -84,13 +84,13 @@ export async function runPlan(
   const times = world === null ? reports : await gatherReports(world, reports);
   const outputs: Tensor[] = [];
   for (const [position, { dtype, shape }] of document.outputs.entries()) {
-    const own = ofRole(tensors, "output").find((tensor) => tensor.position === position);
+    const own = tensors.find((tensor) => positionIn(tensor, "output") === position);
     const bytes = own === undefined ? new Uint8Array() : prepared.read(own.place, own.bytes);
     const parts = world === null ? [bytes] : await gatherBytes(world, bytes);
     const whole = emptyTensor(dtype, shape);
     // Where ranks have copies, that of the lowest one stays.
     for (const [other, part] of [...parts.entries()].toReversed()) {
-      const tensor = ofRole(at(ranks, other).tensors, "output").find((each) => each.position === position);
+      const tensor = at(ranks, other).tensors.find((each) => positionIn(each, "output") === position);
       if (tensor !== undefined) putPart(tensor, shape, part, tensorBytes(whole));
     }
     outputs.push(whole);
@@ -110,10 +110,6 @@ export async function runPlan(
     }),
     written: outputPlace === null ? [] : await writeOutputFiles(outputPlace, named),
   };
-}
-
-function ofRole(tensors: readonly PlanTensor[], role: PlanTensor["role"]): readonly PlanTensor[] {
-  return tensors.filter((tensor) => tensor.role === role);
 }
 
 function requireTarget(

@@ -16,7 +16,7 @@ import {
   type Tensor,
   type TensorId,
 } from "../domain.ts";
-import type { Derivation, FusionData, Marker } from "../fusion-data.ts";
+import type { Alias, Derivation, FusionData, Marker } from "../fusion-data.ts";
 import type { Call } from "../ops/call.ts";
 import { type Op, opOf, type OpSpec } from "../ops/op.ts";
 import { inferOutputs } from "../ops/rows.ts";
@@ -27,6 +27,7 @@ export interface FusionBuilder {
   readonly ops: Op[];
   readonly inputs: TensorId[];
   readonly outputs: TensorId[];
+  readonly aliases: Alias[];
   /** The names of the inputs' symbolic extents. */
   readonly symbols: Set<string>;
   /** The tensors that have a name. */
@@ -49,6 +50,7 @@ export function createFusionBuilder(): FusionBuilder {
     ops: [],
     inputs: [],
     outputs: [],
+    aliases: [],
     symbols: new Set(),
     names: new Map(),
     marks: new Map(),
@@ -172,8 +174,10 @@ export function nameTensor(builder: FusionBuilder, tensor: Tensor, name: string)
   replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, name } });
 }
 
-export function addOutput(builder: FusionBuilder, id: TensorId): void {
+/** `alias`: the input in whose buffer the output lies. The caller has checked that it fits. */
+export function addOutput(builder: FusionBuilder, id: TensorId, alias: TensorId | null = null): void {
   builder.outputs.push(id);
+  if (alias !== null) builder.aliases.push({ output: builder.outputs.length - 1, input: alias });
   builder.snapshot = null;
 }
 
@@ -189,6 +193,7 @@ export function snapshotFusion(builder: FusionBuilder): FusionData {
     ops: [...builder.ops],
     inputs: [...builder.inputs],
     outputs: [...builder.outputs],
+    ...(builder.aliases.length === 0 ? {} : { aliases: [...builder.aliases] }),
     iterDomainCount: builder.iterDomainCount,
     scalarCount: builder.scalarCount,
     ...(builder.markers.length === 0 ? {} : { markers: [...builder.markers] }),
@@ -214,6 +219,7 @@ export function growTo(builder: FusionBuilder, fusion: FusionData): void {
   for (const op of fusion.ops.slice(builder.ops.length)) builder.ops.push(op);
   for (const id of fusion.inputs.slice(builder.inputs.length)) builder.inputs.push(id);
   for (const id of fusion.outputs.slice(builder.outputs.length)) builder.outputs.push(id);
+  builder.aliases.push(...(fusion.aliases ?? []).slice(builder.aliases.length));
   for (const marker of (fusion.markers ?? []).slice(builder.markers.length)) builder.markers.push(marker);
   builder.derivations.push(...(fusion.derivations ?? []).slice(builder.derivations.length));
   builder.iterDomainCount = fusion.iterDomainCount;

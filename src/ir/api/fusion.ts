@@ -7,7 +7,8 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/is-one-of.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { type Call, call, reject, requireExtent } from "../ops/call.ts";
+import { type Call, call, reject, requireExtent, shapeText } from "../ops/call.ts";
+import { extentsDiffer } from "../scalar/fold.ts";
 import { type Extent, extentIn, extentText } from "./extent.ts";
 import {
   addInput,
@@ -60,10 +61,14 @@ export class Fusion {
     return view;
   }
 
-  /** Appends `tensor` to the outputs. Throws `foreign-tensor`, and `bad-argument` if it is already an output. */
-  output(tensor: TensorView): void {
+  /**
+   * Appends `tensor` to the outputs. With `alias`, state: it is written over that input, which then has its value in the
+   * next run. Throws `foreign-tensor`, `alias-invalid` for an input that does not fit or that has an output already, and
+   * `bad-argument` if the tensor is already an output.
+   */
+  output(tensor: TensorView, { alias }: OutputOptions = {}): void {
     requireTensor(tensor, "output", 0);
-    const place = call("output", { tensor: tensor.id });
+    const place = call("output", { tensor: tensor.id }, ...(alias === undefined ? [] : [{ tensor: alias.id }]));
     requireOwner(tensor, this.#builder, "the output", place);
     if (this.#builder.outputs.includes(tensor.id)) {
       reject(place, "bad-argument", `T${tensor.id} is already an output`, {
@@ -72,7 +77,8 @@ export class Fusion {
         help: "copy it with set() for a second output",
       });
     }
-    addOutput(this.#builder, tensor[internals].id);
+    if (alias !== undefined) requireAlias(this.#builder, tensor, alias, place);
+    addOutput(this.#builder, tensor[internals].id, alias?.id);
     this.#outputs.push(tensor);
   }
 
@@ -93,6 +99,43 @@ export class Fusion {
   data(): FusionData {
     return snapshotFusion(this.#builder);
   }
+}
+
+export interface OutputOptions {
+  readonly alias?: TensorView;
+}
+
+/** Throws `foreign-tensor` and `alias-invalid`. */
+function requireAlias(builder: FusionBuilder, tensor: TensorView, alias: TensorView, place: Call): void {
+  requireOwner(alias, builder, "the input that it replaces", place);
+  const { inputs, outputs, aliases } = builder;
+  const refuse = (message: string, found: string, help: string): never =>
+    reject(place, { code: "alias-invalid", message, found, expected: "an input that the output can replace", help });
+  const other = outputs[aliases.find(({ input }) => input === alias.id)?.output ?? -1];
+  if (!inputs.includes(alias.id)) refuse(`T${alias.id} is not an input`, `T${alias.id}`, "name an input of the Fusion");
+  if (other !== undefined)
+    refuse(
+      `T${other} replaces T${alias.id} too`,
+      "one buffer for two outputs",
+      "copy the input's value to one of them: an output without alias",
+    );
+  if (outputs.includes(alias.id) || tensor.id === alias.id)
+    refuse(
+      `T${alias.id} itself is an output`,
+      "an output whose value is overwritten",
+      "copy it with set() before, and make the copy an output",
+    );
+  const [own, replaced] = [tensor.data(), alias.data()];
+  const sizes = [tensor, alias].map(({ extents }) => extents);
+  const fits =
+    sizes[0]?.length === sizes[1]?.length &&
+    sizes[0]?.every((extent, i) => !extentsDiffer(extent, sizes[1]?.[i] ?? extent)) === true;
+  if (fits && own.dtype === replaced.dtype) return;
+  refuse(
+    "the output does not fit into the input's buffer",
+    `${own.dtype} ${shapeText(own)} for ${replaced.dtype} ${shapeText(replaced)}`,
+    "give the output the input's shape and dtype",
+  );
 }
 
 /** Whether `value` is a Fusion, made by this or another copy of the package. */

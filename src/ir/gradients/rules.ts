@@ -28,7 +28,7 @@ import {
   where,
 } from "../api/ops.ts";
 import { callOf } from "../api/ops/apply.ts";
-import { indicesAlong, inDType, wide } from "../api/ops/compositions/compose.ts";
+import { indicesAlong, inDType, scatterSet, wide } from "../api/ops/compositions/compose.ts";
 import { scan } from "../api/ops/ordered.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import { hasGroupMatrices } from "../ops/kinds/grouped.ts";
@@ -220,7 +220,11 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   Cat: ({ axis }, { g, operands }) => operands.map((_, operand) => () => partOf(g, operands, axis, operand)),
   IndexSelect: ({ axis }, { g, operands }) => [() => indexCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
   Gather: ({ axis }, { g, operands }) => [() => gatherCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
-  ScatterAdd: ({ axis }, { g, operands }) => [() => g, null, () => gather(g, axis, at(operands, 1))],
+  ScatterAdd: ({ axis, sets }, { g, operands }) => {
+    const index = at(operands, 1);
+    const kept = (): TensorView => scatterSet(g, axis, index, filled(g, index.extents, 0));
+    return [() => (sets !== undefined ? kept() : g), null, () => gather(g, axis, index)];
+  },
   Scan: scanVjp,
   Argsort: null,
   Matmul: matmulVjp,

@@ -5,7 +5,7 @@
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
-import { accumulatorDType, computeType, type Expression, type ScalarType } from "../../numerics/scalar/expression.ts";
+import { accumulatorDType, computeType, type ScalarType } from "../../numerics/scalar/expression.ts";
 import { sumBlock } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -20,6 +20,7 @@ import {
   storeBody,
   indexText,
   lastName,
+  instructionName,
   loadText,
   blockedLoop,
   emitLoops,
@@ -88,7 +89,7 @@ function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonl
 function orderedText(nest: Nest, ordered: Ordered, start: Cursor, addresses: NestAddresses): readonly string[] {
   switch (ordered.kind) {
     case "scatter":
-      return scatterText(nest, ordered.combine, start);
+      return scatterText(nest, ordered, start);
     case "scan":
       return scanText(nest, ordered, start, addresses);
     case "sort":
@@ -181,13 +182,16 @@ function bodyType({ body }: Nest): ScalarType {
   }
 }
 
+type Scatter = Extract<Ordered, { kind: "scatter" }>;
+
 /** Combines each value with the element at its target, in the order of the loops. */
-function scatterText(nest: Nest, combine: Expression, start: Cursor): readonly string[] {
+function scatterText(nest: Nest, { combine, below }: Scatter, start: Cursor): readonly string[] {
   return emitLoops([...nest.loops, ...nest.reducedLoops], start, (cursor) => {
     const { dtype } = nest.target;
     const index = indexText(nest, nest.target, cursor);
     const sum = `const sum = ${loadText(dtype, index)};`;
-    return [...bodyText(nest, cursor, true), sum, storeText(dtype, index, combine, ["sum", lastName(nest)])];
+    const check = below === undefined ? [] : [`requireBelow(${instructionName(below.instruction)}, ${below.extent});`];
+    return [...bodyText(nest, cursor, true), ...check, sum, storeText(dtype, index, combine, ["sum", lastName(nest)])];
   });
 }
 

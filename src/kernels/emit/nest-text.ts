@@ -11,6 +11,7 @@ import { keysOf } from "../../support/is-one-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, type Atom, coefficientOf, lastNeeded } from "../nests/affine.ts";
 import { type Access, type Instruction, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
+import { requireBelow } from "../../numerics/past-end.ts";
 import { sortRow } from "./sort-row.ts";
 
 /** Byte addresses that are fixed when the kernel is prepared. */
@@ -48,7 +49,7 @@ export function bodyText(nest: Nest, cursor: Cursor, keepsLast = nest.reduction 
       // storeBody stores the last instruction directly, without a constant.
       i === last && !keepsLast
         ? []
-        : [`const ${nameOf(i)} = ${valueText(nest, instruction, cursor)};`, ...atomsText(nest.atoms, i)],
+        : [`const ${instructionName(i)} = ${valueText(nest, instruction, cursor)};`, ...atomsText(nest.atoms, i)],
     ),
   ];
 }
@@ -60,7 +61,7 @@ function valueText(nest: Nest, instruction: Instruction, cursor: Cursor): string
     case "index":
       return `BigInt(${affineText(instruction.index, nest.atoms)} + origins[${instruction.origin}])`;
     case "apply":
-      return emitJs(instruction.expression, instruction.operands.map(nameOf));
+      return emitJs(instruction.expression, instruction.operands.map(instructionName));
     default:
       return unreachable(instruction);
   }
@@ -77,7 +78,7 @@ export function storeBody(nest: Nest, cursor: Cursor): string {
     case "index":
       return storeText(dtype, index, operand("i64", 0), [valueText(nest, last, cursor)]);
     case "apply":
-      return storeText(dtype, index, last.expression, last.operands.map(nameOf));
+      return storeText(dtype, index, last.expression, last.operands.map(instructionName));
     default:
       return unreachable(last);
   }
@@ -87,7 +88,7 @@ export function storeBody(nest: Nest, cursor: Cursor): string {
 function atomsText(atoms: readonly Atom[], after: number): readonly string[] {
   return atoms.flatMap((atom, i) => {
     if (atom.kind === "loop" || lastNeeded(atoms, i) !== after) return [];
-    if (atom.kind === "loaded") return [`const ${atomName(i, atoms)} = ${nameOf(atom.instruction)};`];
+    if (atom.kind === "loaded") return [`const ${atomName(i, atoms)} = ${instructionName(atom.instruction)};`];
     const dividend = affineText(atom.dividend, atoms);
     const text =
       atom.kind === "remainder" ? `(${dividend}) % ${atom.divisor}` : `Math.floor((${dividend}) / ${atom.divisor})`;
@@ -102,12 +103,12 @@ export function indexText(nest: Nest, access: Access, cursor: Cursor): string {
   return [cursor.get(access)?.text, ...terms].join(" + ");
 }
 
-function nameOf(instruction: number): string {
+export function instructionName(instruction: number): string {
   return `v${instruction}`;
 }
 
 export function lastName(nest: Nest): string {
-  return nameOf(nest.body.length - 1);
+  return instructionName(nest.body.length - 1);
 }
 
 // Emits loops that carry the offset of each access from a loop to the one inside it.
@@ -190,7 +191,7 @@ export function emitLoops(
 /** The environment of a generated function: the views that the texts here refer to. */
 export function memoryViews(buffer: ArrayBufferLike): Readonly<Record<string, unknown>> {
   const views = Object.fromEntries(keysOf(dtypes).map((dtype) => [viewName(dtype), storageView(dtype, buffer)]));
-  return { ...views, $words: new Uint32Array(buffer), sortRow };
+  return { ...views, $words: new Uint32Array(buffer), sortRow, requireBelow };
 }
 
 function viewName(dtype: DType): string {

@@ -66,9 +66,15 @@ export interface Nest {
   readonly target: Access;
 }
 
+/** The value of an instruction that ends the run unless it is below the extent of an axis. */
+export interface Below {
+  readonly instruction: number;
+  readonly extent: number;
+}
+
 export type Ordered =
   /** The body's value is combined with the element at the target, which several iterations may have. */
-  | { readonly kind: "scatter"; readonly combine: Expression }
+  | { readonly kind: "scatter"; readonly combine: Expression; readonly below?: Below }
   /** The target is the combination of the values of all iterations so far; from the last one on, if `reverse`. */
   | { readonly kind: "scan"; readonly semantics: ReductionSemantics; readonly reverse: boolean }
   /** The targets in their order are the iterations, sorted by their values. */

@@ -1,7 +1,8 @@
 /**
  * The nests that compute one value of a unit. Most values have one. A cat has a nest for each operand, and a pad one
  * for what it keeps and one for each side that it fills; they write boxes that do not overlap. So has a value that is
- * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to, then adds. Scans and
+ * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to unless it is
+ * in place, then adds. Scans and
  * sorts have one nest, whose reduced loop is the axis.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
@@ -12,7 +13,8 @@ import {
   unaryExpression,
 } from "../../ir/ops/functions/expressions.ts";
 import type { PadWidth } from "../../ir/ops/kinds/views/pad.ts";
-import { constant } from "../../numerics/scalar/expression.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import { computeType, constant, type Expression, operand } from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import {
@@ -153,30 +155,46 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
   const copy: Box = { start: shape.map(() => 0), shape, element: (body, index) => body.read(tensor, index) };
   const extent = at(shape, step.axis);
   const added = at(values, source).shape;
-  const copied = elementCount(shape) === 0 ? [] : [boxNest(graph, step.output, copy)];
+  const isInPlace = graph.placements[tensor]?.memory === graph.placements[step.output]?.memory;
+  const copied = elementCount(shape) === 0 || isInPlace ? [] : [boxNest(graph, step.output, copy)];
   if (elementCount(shape) === 0 || elementCount(added) === 0) return copied;
   const order = [...added.keys()].filter((axis) => axis !== step.axis);
-  const { type, identity, combine } = reductionSemantics("sum", dtype);
+  const type = computeType[dtype];
+  const { combine, outside } =
+    step.sets !== undefined ? { combine: operand(type, 1), outside: operand(type, 2) } : sumOf(dtype);
   const nest = settleLoops(unsplit([...order, step.axis].map((axis) => at(added, axis))), (space, loops): Nest => {
     const body = createBody(graph, space);
     const index = added.map((_, axis) => at(space.axes, axis === step.axis ? order.length : order.indexOf(axis)));
     const loaded = body.read(indices, index);
     const dtypeOfIndex = at(values, indices).dtype;
     const place = body.place(loaded, dtypeOfIndex, extent);
-    const nothing = { ...constant(type, 0), value: identity };
-    body.apply(insideExpression(dtypeOfIndex, extent, dtype, nothing), loaded, body.read(source, index));
+    const to = index.with(step.axis, place);
+    const operands = [loaded, body.read(source, index)];
+    // What is outside writes back what is there.
+    if (step.sets !== undefined) operands.push(body.read(step.output, to));
+    body.apply(insideExpression(dtypeOfIndex, extent, dtype, outside), ...operands);
     const outer = loops.slice(0, -1).flat().length;
     return {
       atoms: space.atoms,
       loops: spaceLoops(space, 0, outer),
       reducedLoops: spaceLoops(space, outer, space.loopCount),
       reduction: null,
-      ordered: { kind: "scatter", combine },
+      ordered: {
+        kind: "scatter",
+        combine,
+        ...(step.sets === "below" ? { below: { instruction: loaded, extent } } : {}),
+      },
       body: body.instructions,
-      target: accessTo(placementOf(graph, step.output), index.with(step.axis, place)),
+      target: accessTo(placementOf(graph, step.output), to),
     };
   });
   return [...copied, nest];
+}
+
+/** How elements are added, and what is added for an index outside of the axis. */
+function sumOf(dtype: DType): { readonly combine: Expression; readonly outside: Expression } {
+  const { type, identity, combine } = reductionSemantics("sum", dtype);
+  return { combine, outside: { kind: "constant", type, value: identity } };
 }
 
 function alongNest(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scan" | "Argsort" }>): Nest {

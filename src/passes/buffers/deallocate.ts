@@ -11,9 +11,8 @@
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { HostProgram } from "../../host/nodes.ts";
-import { walk, writesOf } from "../../host/traverse.ts";
+import { isSlicing, walk, writesOf } from "../../host/traverse.ts";
 import type { Pass } from "../pass.ts";
-import { isSlicing } from "./slices.ts";
 import { collectUses, freeInScope } from "./uses.ts";
 
 export const deallocate: Pass<"communicating", "communicating"> = {

@@ -12,14 +12,14 @@
  */
 import { collectives } from "../../host/collectives.ts";
 import type { ExprId, ForLoop, HostProgram, Statement, StreamId } from "../../host/nodes.ts";
-import { statementAccess, isOp, isTeamCommunication } from "../../host/traverse.ts";
+import { isOp, isSlicing, isTeamCommunication, type Slicing, statementAccess } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { typeOfWhole } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
-import { isSlicing, knowsLengths, slicedAxisOf, type Slicing } from "./slices.ts";
+import { knowsLengths, slicedAxisOf } from "./slices.ts";
 
 export interface IterationBuffer {
   readonly tensor: TensorId;

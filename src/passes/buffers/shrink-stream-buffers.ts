@@ -13,7 +13,7 @@
  * iteration-buffers.ts finds these buffers and explains why no Wait is needed. nvFuser has no such pass (#5525).
  */
 import type { Allocate, ForLoop, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
-import { statementAccess, scopesOf, walk } from "../../host/traverse.ts";
+import { isSlicing, ownersOf, scopesOf, type Slicing, statementAccess, walk } from "../../host/traverse.ts";
 import {
   allocationSize,
   type IterDomain,
@@ -33,7 +33,6 @@ import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { chunkModel } from "../stream-loops/emit/chunk.ts";
 import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
-import { isSlicing, ownersOf, type Slicing } from "./slices.ts";
 import { collectUses, freeInScope } from "./uses.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {

@@ -3,26 +3,9 @@ import { cutOf, isEven } from "../../ir/parts.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { constantValue, sameScalar } from "../../ir/scalar/fold.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { HirAliasSelect, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
-import { isTeamCommunication, walk } from "../../host/traverse.ts";
+import type { HostProgram, Statement } from "../../host/nodes.ts";
+import { isTeamCommunication, type Slicing, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-
-/** A statement that binds a slice. */
-export type Slicing = HirAliasSelect | ShardByStream;
-
-export function isSlicing(statement: Statement): statement is Slicing {
-  return statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream";
-}
-
-/** The tensor with the memory of a slice, and of a slice of a slice. All other tensors are their own. */
-export function ownersOf(body: readonly Statement[]): (tensor: TensorId) => TensorId {
-  const sources = new Map(walk(body).flatMap((each) => (isSlicing(each) ? [[each.output, each.input] as const] : [])));
-  return (tensor) => {
-    let owner = tensor;
-    for (let next = sources.get(owner); next !== undefined; next = sources.get(owner)) owner = next;
-    return owner;
-  };
-}
 
 /** The logical position of the sliced axis, and how many chunks the slices are. A chunk of one index is an index. */
 export function slicedAxisOf(

@@ -1,8 +1,7 @@
 /** Uses of tensors in the scopes of a host program, and Deallocates after the last of them. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { statementAccess, scopesOf, walk } from "../../host/traverse.ts";
-import { ownersOf } from "./slices.ts";
+import { ownersOf, scopesOf, statementAccess, walk } from "../../host/traverse.ts";
 import { pushTo } from "../../support/lists.ts";
 
 /** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */

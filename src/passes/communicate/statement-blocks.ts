@@ -1,8 +1,7 @@
 /** What moves as one among the top-level statements of a host program, and the memory that it uses. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, HostProgram, Statement } from "../../host/nodes.ts";
-import { statementAccess, walk } from "../../host/traverse.ts";
-import { isSlicing, ownersOf } from "../buffers/slices.ts";
+import { isSlicing, ownersOf, statementAccess, walk } from "../../host/traverse.ts";
 
 /** The owners of the memory that statements use. */
 export interface BlockUses {

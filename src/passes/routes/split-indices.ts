@@ -67,7 +67,7 @@ function splitOp(edit: Edit, op: Op): boolean {
       const share = shareOf(edit, at(op.inputs, 0), op.axis);
       const source = shareOf(edit, at(op.inputs, 2), op.axis);
       if (share !== null) splitTarget(edit, op, share);
-      if (share !== null || source === null) return share !== null;
+      if (share !== null || source === null || op.sets !== undefined) return share !== null;
       if (bytesOfSum(edit, op, source) > bytesOfGather(edit, op.inputs.slice(1), source)) return false;
       splitSource(edit, op, source);
       return true;
@@ -141,7 +141,8 @@ function splitRead(edit: Edit, op: IndexSelectOp | GatherOp, share: EqualShare):
 }
 
 /** Each device adds what has an index in its share of the tensor. */
-function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: EqualShare): void {
+function splitTarget(edit: Edit, op: ScatterAddOp, share: EqualShare): void {
+  const { axis, inputs, output } = op;
   const [tensor, indices, source] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
   const extents = extentsOf(at(edit.tensors, source));
   const flags = [true, ...extents.map(() => false)];
@@ -149,7 +150,9 @@ function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: 
   const spec: OpSpec = { kind: "Expand", extents: [constant(share.devices), ...extents] };
   const added = emit(edit, spec, [wide], { share, like: source });
   const operands = [parted(edit, tensor, share), localIndices(edit, indices, share), added];
-  const parts = emit(edit, { kind: "ScatterAdd", axis: axis + 1 }, operands);
+  // What is past the end of a share is in another one.
+  const sets = op.sets === undefined ? {} : ({ sets: "any" } as const);
+  const parts = emit(edit, { kind: "ScatterAdd", axis: axis + 1, ...sets }, operands);
   const last = [...extents.keys()].map((each) => each + 1).toSpliced(axis, 0, 0);
   const ordered = axis === 0 ? parts : emit(edit, { kind: "Permute", order: last }, [parts]);
   edit.ops.push({ kind: "Reshape", inputs: [ordered], output });

@@ -45,12 +45,13 @@ export const segment: Pass<"checked", "segmented"> = {
       if (group.length === 1 && (isView || rowOf(first).standalone || isResharding(first, tensors))) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
     }
-    const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
+    const { inputs, outputs, aliases, iterDomainCount, scalarCount } = fusion;
     return {
       kind: "HostProgram",
       tensors,
       inputs,
       outputs,
+      ...(aliases === undefined ? {} : { aliases }),
       streams: [],
       units,
       body,

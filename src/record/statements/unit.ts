@@ -1,7 +1,7 @@
 /**
  * PostOnStream as one launch of a unit kernel. The sizes of the unit's tensors are found below.
  */
-import type { OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
+import type { InPlace, OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
 import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -14,6 +14,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes, localShapeText } from "../checks.ts";
 import { launch } from "../launch.ts";
+import { mayOverlap, sameElements } from "../views.ts";
 import { wholeExtents } from "../local-layout.ts";
 import { evaluate, failRecording, type Recorder } from "../recorder.ts";
 import { localExtents, localLayout, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
@@ -29,11 +30,15 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const outputs = statement.outputs.map((id, i) => outputView(recorder, id, sizes[i] ?? null));
   if (opaque !== undefined)
     return launchOpaque(recorder, statement, `${opaque.op} in HostUnit${unit.id}`, inputs, outputs);
+  const inPlace = pairsInPlace(fusion).filter(({ input, output }) => {
+    const [from, to] = [at(inputs, input), at(outputs, output)];
+    return sameElements(from, to) && !inputs.some((other, i) => i !== input && mayOverlap(other, to));
+  });
   launch(recorder, {
     statement,
     inputs,
     outputs,
-    inPlace: false,
+    inPlace,
     fixed: fusion.ops.every((op) => indicesOf(op).every(({ kind }) => kind === "constant")),
     make: (operands, results): UnitKernel => {
       const sizeOf = unitSizes(recorder, statement, unit);
@@ -47,10 +52,35 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
       results.forEach(({ shape }, i) => {
         requireShape(recorder, `T${at(statement.outputs, i)}`, shape, shapes(at(fusion.outputs, i)));
       });
-      return { kind: "unit", inputs: operands, outputs: results, ...unitSteps(recorder, unit, shapes, sizeOf) };
+      const made = unitSteps(recorder, unit, shapes, sizeOf);
+      return {
+        kind: "unit",
+        inputs: operands,
+        outputs: results,
+        ...made,
+        ...(inPlace.length === 0 ? {} : { inPlace }),
+      };
     },
   });
 }
+
+/**
+ * Outputs that a unit can write over inputs: of a scatter of which nothing else reads the tensor, and the only one of
+ * elementwise ops, which reads an element of each input before it writes the same one.
+ */
+function pairsInPlace({ ops, inputs, outputs }: HostUnit["fusion"]): readonly InPlace[] {
+  const readsOf = (id: TensorId): number => ops.flatMap((op) => op.inputs).filter((input) => input === id).length;
+  const isElementwise = outputs.length === 1 && ops.every(({ kind }) => elementwise.has(kind));
+  return outputs.flatMap((id, output) => {
+    const maker = ops.find((op) => op.output === id);
+    return inputs.flatMap((tensor, input): readonly InPlace[] => {
+      const isScattered = maker?.kind === "ScatterAdd" && maker.inputs[0] === tensor && readsOf(tensor) === 1;
+      return isScattered || isElementwise ? [{ input, output }] : [];
+    });
+  });
+}
+
+const elementwise: ReadonlySet<Op["kind"]> = new Set(["Unary", "Cast", "Binary", "Ternary"]);
 
 /** The values of an op that may depend on loops. */
 function indicesOf(op: Op): readonly Scalar[] {

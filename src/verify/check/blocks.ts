@@ -60,7 +60,7 @@ export function boundBuffers(
   for (const buffer of buffers) {
     if (buffer.bytes === 0) continue;
     if (buffer.role === "input") at(inputs, buffer.rank).push(buffer);
-    if (buffer.role === "output") at(outputs, buffer.rank).push(buffer);
+    if (buffer.role === "output" || buffer.output !== undefined) at(outputs, buffer.rank).push(buffer);
   }
   return { inputs, outputs };
 }

@@ -6,7 +6,7 @@
 import type { BufferRef } from "../../commands/buffer.ts";
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import { type Collective, type Command, isWork, type PointToPointGroup } from "../../commands/command.ts";
-import type { Kernel, Operand } from "../../commands/kernel.ts";
+import type { InPlace, Kernel, Operand, UnitKernel } from "../../commands/kernel.ts";
 import { linkedCommandAt, type LinkedTransfer, type Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";
 import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
@@ -129,10 +129,18 @@ const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
   launch: ({ kernel: id, inputs, outputs }, { kernels }) => {
     const kernel = at(kernels, id);
     const allowed = mayWriteInPlace[kernel.kind];
+    const [read, written] = [viewsOf(inputs, kernel.inputs), viewsOf(outputs, kernel.outputs)];
+    const pairs = kernel.kind === "unit" ? (kernel.inPlace ?? []) : [];
+    const isPair = (input: View, output: View): boolean =>
+      pairs.some((pair) => read[pair.input] === input && written[pair.output] === output);
+    const wrong = kernel.kind === "unit" ? pairs.find((pair) => !canWriteOver(kernel, pair, read, written)) : undefined;
+    if (wrong !== undefined) {
+      return { written: regionOf(at(written, wrong.output)), other: regionOf(at(read, wrong.input)), rule: overInput };
+    }
     return firstOverlap(
-      viewsOf(inputs, kernel.inputs),
-      viewsOf(outputs, kernel.outputs),
-      (input, output) => allowed && sameElements(input, output),
+      read,
+      written,
+      (input, output) => (allowed || isPair(input, output)) && sameElements(input, output),
       allowed ? elementwise : apart,
     );
   },
@@ -148,6 +156,27 @@ const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
   alloc: () => null,
   free: () => null,
 };
+
+const overInput =
+  "an output in place of an input that its step alone reads, element by element or as what it scatters to";
+
+/** Whether the unit's output may be, and is, in the memory of the input. */
+function canWriteOver(
+  { steps, results }: UnitKernel,
+  { input, output }: InPlace,
+  read: readonly View[],
+  written: readonly View[],
+): boolean {
+  if (!sameElements(at(read, input), at(written, output))) return false;
+  const readers = steps.flatMap((step) => step.inputs.flatMap((value, i) => (value === input ? [{ step, i }] : [])));
+  const [first, ...others] = readers;
+  if (first?.step.kind === "ScatterAdd" && first.i === 0 && others.length === 0) {
+    return first.step.output === results[output];
+  }
+  return results.length === 1 && steps.every(({ kind }) => perElement.has(kind));
+}
+
+const perElement: ReadonlySet<string> = new Set(["Unary", "Cast", "Binary", "Ternary"]);
 
 const apartInGroups = "receives that overlap neither sends nor each other: a group has no order";
 

@@ -41,6 +41,7 @@ export function createRankBuffers({ ranks, buffers }: Program): RankBuffers {
 function sameBuffer(a: PlacedBuffer, b: PlacedBuffer): boolean {
   return (
     a.role === b.role &&
+    a.output === b.output &&
     a.arena === b.arena &&
     a.offset === b.offset &&
     a.bytes === b.bytes &&

@@ -10,7 +10,34 @@ import type { RawFinding } from "./to-findings.ts";
 import { getOrMake, pushTo } from "../../support/lists.ts";
 
 export function noteFindings(graph: Graph, table: RegionTable): readonly RawFinding[] {
-  return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph)];
+  return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph), ...stateNotes(graph)];
+}
+
+/** Outputs that are copied over inputs, where they could be written over them. */
+function stateNotes(graph: Graph): readonly RawFinding[] {
+  const { program } = graph;
+  const found = new Map<string, RawFinding>();
+  for (const { rank, commands } of program.ranks) {
+    for (const [index, command] of commands.entries()) {
+      if (command.kind !== "copy") continue;
+      const { name, output, bytes } = at(program.buffers, command.destination.buffer);
+      if (output === undefined || found.has(name)) continue;
+      const node = nodeOf(graph, rank, index);
+      found.set(name, {
+        code: "state-copied",
+        severity: "note",
+        message: `output ${output} is copied over ${name} instead of being written there`,
+        visits: [node],
+        memory: { rank, tensor: name, slice: name, bytes },
+        found: placeText(placeOf(graph, node)),
+        expected: `reads of ${name} that end before the output is written`,
+        help: `read the output instead of ${name}, or write it by dynamicUpdate or elementwise ops alone`,
+        notes: [],
+        edge: null,
+      });
+    }
+  }
+  return [...found.values()];
 }
 
 /**

@@ -4,7 +4,6 @@
 import { coefficientOf, lastNeeded } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
 import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
-import type { Expression } from "../../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -16,6 +15,7 @@ import {
   registerLines,
   resultName,
   valueLines,
+  valueName,
 } from "./text/body-text.ts";
 import { decodeElementText, encodeElementText } from "./text/element-text.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
@@ -41,7 +41,7 @@ export function orderedKernel(nest: Nest): KernelSource {
   invariant(ordered !== undefined, "an ordered kernel is made of an ordered nest");
   switch (ordered.kind) {
     case "scatter":
-      return scatterKernel(nest, ordered.combine);
+      return scatterKernel(nest, ordered);
     case "scan":
       return scanKernel(nest, ordered);
     case "sort":
@@ -213,7 +213,7 @@ function sortKernel(nest: Nest, descending: boolean): KernelSource {
  * A thread has an index of the axes beside the scattered one and a range of places along that. It reads all indices in
  * order, and adds those in its range. No other thread adds to its elements.
  */
-function scatterKernel(nest: Nest, combine: Expression): KernelSource {
+function scatterKernel(nest: Nest, { combine, below }: Extract<Ordered, { kind: "scatter" }>): KernelSource {
   const { target } = nest;
   const { columns, length, type, context, parameters, to, signature } = formOf(nest, blockThreads);
   const scattered = target.offset.terms.find(({ atom }) => at(nest.atoms, atom).kind === "loaded")?.atom ?? null;
@@ -237,6 +237,9 @@ function scatterKernel(nest: Nest, combine: Expression): KernelSource {
       : [`if (${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u >= ${places}u) continue;`]),
     ...loadsBetween(context, "0", loaded, nest.body.length, declared),
     ...valueLines(context, "0", "0"),
+    ...(below === undefined
+      ? []
+      : [`if (${valueName(context, below.instruction)} >= ${below.extent}) braid_past_end();`]),
     `const auto sum = ${decodeElementText(target.dtype, to)};`,
     `${to} = ${encodeElementText(target.dtype, combine, ["sum", resultName(context)])};`,
     "}",

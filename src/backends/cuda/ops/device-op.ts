@@ -126,6 +126,8 @@ export interface BoundTensor {
   readonly role: "input" | "output";
   /** In the program's list of inputs or of outputs; null for a tensor between two parts of a program. */
   readonly position: number | null;
+  /** Of an input that the run writes: the position of the output that it is afterwards. */
+  readonly output?: number;
   readonly name: string;
   readonly dtype: DType;
   /** Of this rank's part. */

@@ -39,6 +39,7 @@ export function placesOf(program: Program, rank: number): AddressPlaces {
   const tensorOf = ({ name, dtype, shape, bytes, ...buffer }: PlacedBuffer): BoundTensor => ({
     role: buffer.role === "input" ? "input" : "output",
     position: buffer.position,
+    ...(buffer.output === undefined ? {} : { output: buffer.output }),
     name,
     dtype,
     shape,

@@ -47,15 +47,10 @@ export function layOutRanks(
     const { arenas, offsets, arenaBytes } = places;
     const { rank } = list;
     const first = at(firstIds, i);
-    const buffers = list.buffers.map(({ id, role, bytes, dtype, shape, name, position }, number): PlacedBuffer => ({
-      id: makeId<BufferId>(first + id),
-      role,
+    const buffers = list.buffers.map((buffer, number): PlacedBuffer => ({
+      ...buffer,
+      id: makeId<BufferId>(first + buffer.id),
       arena: at(arenas, number),
-      bytes,
-      dtype,
-      shape,
-      name,
-      position,
       rank,
       offset: at(offsets, number),
     }));

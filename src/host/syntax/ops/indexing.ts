@@ -1,6 +1,7 @@
 /** Ops that read or add at indices, and ops that make such. */
 import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
-import type { ArgsortOp, GatherOp, IndexSelectOp, Op, ScanOp, ScatterAddOp } from "../../../ir/ops/op.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import type { ArgsortOp, GatherOp, IndexSelectOp, ScanOp, ScatterAddOp } from "../../../ir/ops/op.ts";
 import { expect, expectField, expectNumber, failExpected, take } from "../text/scanner.ts";
 import { readReduction } from "./compute.ts";
 import { ofOne, readTensorOperand, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
@@ -37,25 +38,34 @@ export const gatherSyntax: OpSyntax<GatherOp> = {
   },
 };
 
-/** `scatter_add( T0, dim = 0, T1, T2 )`: the tensor, the indices and the source. */
+/**
+ * `scatter_add( T0, dim = 0, T1, T2 )`: the tensor, the indices and the source; `scatter( .. )` and
+ * `update( .. )` if it sets.
+ */
 export const scatterAddSyntax: OpSyntax<ScatterAddOp> = {
   print: (op, context) => {
     const [tensor, index, source] = [0, 1, 2].map((i) => printOperand(op, i, context));
-    return `scatter_add( ${tensor}, dim = ${op.axis}, ${index}, ${source} )`;
+    return `${scatterNames[op.sets ?? "not"]}( ${tensor}, dim = ${op.axis}, ${index}, ${source} )`;
   },
   readers: {
-    scatter_add: (context, output): Op => {
-      const inputs = [opened(context).id];
-      const axis = dimension(context);
-      for (let i = 0; i < 2; i++) {
-        expect(context.scanner, ",");
-        inputs.push(readTensorOperand(context).id);
-      }
-      expect(context.scanner, ")");
-      return { kind: "ScatterAdd", axis, inputs, output: output.id };
-    },
+    scatter_add: (context, output) => readScatter(context, output.id),
+    scatter: (context, output) => ({ ...readScatter(context, output.id), sets: "any" }),
+    update: (context, output) => ({ ...readScatter(context, output.id), sets: "below" }),
   },
 };
+
+const scatterNames = { not: "scatter_add", any: "scatter", below: "update" } as const;
+
+function readScatter(context: OpContext, output: TensorId): ScatterAddOp {
+  const inputs = [opened(context).id];
+  const axis = dimension(context);
+  for (let i = 0; i < 2; i++) {
+    expect(context.scanner, ",");
+    inputs.push(readTensorOperand(context).id);
+  }
+  expect(context.scanner, ")");
+  return { kind: "ScatterAdd", axis, inputs, output };
+}
 
 /** `scan( T0, op = add, dim = 0, reverse = false )` */
 export const scanSyntax: OpSyntax<ScanOp> = {

@@ -4,13 +4,12 @@ import { at } from "../../../support/invariant.ts";
 import { type Call, reject, requireExtent, resolveAxis, shapeText } from "../../ops/call.ts";
 import { promoteDTypes, requireComputed } from "../../ops/dtype-rules.ts";
 import { gatherSpec, indexSelectSpec, requireIndex, scatterAddSpec } from "../../ops/kinds/indexing.ts";
-import { constantValue, extentsDiffer, isConstant } from "../../scalar/fold.ts";
+import { extentsDiffer, isConstant } from "../../scalar/fold.ts";
 import { constant } from "../../scalar/scalar.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf, castTo, stretchTo } from "./apply.ts";
-import { clamp, eq, ge, logicalAnd, lt, where } from "./choices.ts";
-import { indicesAlong } from "./compositions/compose.ts";
-import { add, sub } from "./elementwise.ts";
+import { indicesAlong, scatterSet } from "./compositions/compose.ts";
+import { add } from "./elementwise.ts";
 import { expand } from "./shape.ts";
 import { squeeze } from "./views.ts";
 
@@ -69,19 +68,17 @@ export function dynamicSlice(tensor: TensorView, axis: number, start: TensorView
 
 /**
  * The tensor with `update` in place of its elements along `axis` from index `start` on, which only the run knows, as in
- * `dynamicSlice`: a step of a cache of keys. Other axes of `update` have the tensor's extents, or 1. What lies outside of
- * the axis is not written. Throws `axis-out-of-range`, `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
+ * `dynamicSlice`: a step of a cache of keys. Other axes of `update` have the tensor's extents, or 1. What lies before
+ * the axis is not written, and what lies past its end ends the run. Throws `axis-out-of-range`, `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
  */
 export function dynamicUpdate(tensor: TensorView, axis: number, start: TensorView, update: TensorView): TensorView {
   const place = callOf("dynamicUpdate", [tensor, start, update], axis);
   const own = resolveAxis(axis, tensor.rank, place);
-  const offset = sub(indicesAlong(tensor, own, place), startOf(start, tensor, own, place));
   requireFits(update, tensor, own, "update", place);
-  const size = constantValue(at(update.extents, own)) ?? rejectSize(update, own, place);
-  const source = castTo(update, tensor.dtype, place);
-  if (size === 1) return where(eq(offset, 0), source, tensor);
-  const moved = selectAlong(source, own, clamp(offset, 0, size - 1));
-  return where(logicalAnd(ge(offset, 0), lt(offset, size)), moved, tensor);
+  const extents = tensor.extents.with(own, at(update.extents, own));
+  const index = add(startOf(start, tensor, own, place), indicesAlong(update, own, place));
+  const source = expand(castTo(update, tensor.dtype, place), extents);
+  return scatterSet(tensor, own, expand(index, extents), source, "below");
 }
 
 /** The start with the axes of the tensor. */
@@ -102,14 +99,6 @@ function requireFits(tensor: TensorView, like: TensorView, axis: number, what: "
     found: `${shapeText(tensor.data())} for ${shapeText(like.data())}`,
     expected: `the tensor's extents, or 1, along each axis but ${axis}${what === "start" ? ", and 1 along that" : ""}`,
     help: what === "start" ? "give one start without axes, or one for each row" : "expand or slice the update",
-  });
-}
-
-function rejectSize(update: TensorView, axis: number, place: Call): never {
-  return reject(place, "bad-argument", "the number of elements that are written is not known", {
-    found: `${shapeText(update.data())}, written along axis ${axis}`,
-    expected: "a number of elements along the axis",
-    help: "make the update with a number for the extent, and as many programs as there are numbers",
   });
 }
 

@@ -4,7 +4,7 @@ import { at } from "../../../support/invariant.ts";
 import { type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";
 import { type Call, rankOf, reject, resolveAxis, shapeText } from "../call.ts";
-import { numberDType } from "../dtype-rules.ts";
+import { commonDType, numberDType } from "../dtype-rules.ts";
 import { elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
 import { moves, shifted, zip } from "./families.ts";
 import { elementCount } from "../../../numerics/tensor/storage.ts";
@@ -111,28 +111,37 @@ export const indexSelectRow: OpRow<IndexSelectOp> = {
 };
 
 // Adds each element of a source to the element of a tensor that an index names along one axis, in the order of the
-// source: torch.scatter_add. An index that is negative or too large adds nothing.
+// source: torch.scatter_add. Or writes it there, so that the last of equal indices counts: torch.scatter. An index that
+// is negative or too large adds and writes nothing.
 
 export interface ScatterAddOp extends OpBase {
   readonly kind: "ScatterAdd";
   /** Of all inputs: the tensor that is added to, the indices, and the source. */
   readonly axis: number;
+  /** Whether elements of the source replace those of the tensor. If `below`, too large an index ends the run. */
+  readonly sets?: "any" | "below";
 }
 
 /** Throws `axis-out-of-range`, `shape-mismatch`, `dtype-mismatch` for indices that are not integers. */
-export function scatterAddSpec(operands: readonly Tensor[], axis: number, place: Call): SpecOf<ScatterAddOp> {
+export function scatterAddSpec(
+  operands: readonly Tensor[],
+  axis: number,
+  place: Call,
+  sets?: ScatterAddOp["sets"],
+): SpecOf<ScatterAddOp> {
   const [tensor, index, source] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const resolved = resolveAxis(axis, rankOf(tensor), place);
   requireIndex(index, place);
   requireAlike(tensor, index, resolved, place);
   requireAlike(index, source, null, place);
-  return { kind: "ScatterAdd", axis: resolved };
+  return { kind: "ScatterAdd", axis: resolved, ...(sets === undefined ? {} : { sets }) };
 }
 
 export const scatterAddRow: OpRow<ScatterAddOp> = {
   ...moves,
   operands: [3, 3],
   dtype: (spec, operands, place) => {
+    if (spec.sets !== undefined) return commonDType(spec, [at(operands, 0), at(operands, 2)], place);
     const dtype = numberDType(spec, [at(operands, 0), at(operands, 2)], place);
     if (!isPacked(dtype)) return dtype;
     return reject(place, "dtype-mismatch", "ScatterAdd adds in its dtype, and 16 bits are too few", {
@@ -142,7 +151,7 @@ export const scatterAddRow: OpRow<ScatterAddOp> = {
     });
   },
   shape: (_, operands) => ({ axes: withoutReductions(at(operands, 0).domain.logical) }),
-  respec: ({ axis }, operands, _, place) => scatterAddSpec(operands, axis, place),
+  respec: ({ axis, sets }, operands, _, place) => scatterAddSpec(operands, axis, place, sets),
   pairs: ({ axis }, operands, output) => {
     const kept = withoutReductions(output);
     const others = [1, 2].flatMap((operand) => zip(operand, at(operands, operand), kept).toSpliced(axis, 1));
@@ -150,6 +159,6 @@ export const scatterAddRow: OpRow<ScatterAddOp> = {
   },
   whole: ({ axis }, operands) => operands.map((axes, operand) => ({ operand, axis: at(axes, axis) })),
   sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
-  flops: (_, { operands }) => elementCount(at(operands, 2)),
+  flops: ({ sets }, { operands }) => (sets !== undefined ? 0 : elementCount(at(operands, 2))),
   work: (_, { operands, output }) => elementWork * (elementCount(output) + 3 * elementCount(at(operands, 2))),
 };

@@ -91,6 +91,8 @@ function checkBuffer(ranks: readonly RankProgram[], buffer: PlacedBuffer, positi
   );
   const isPosition = role === "temporary" ? buffer.position === null : isCount(buffer.position);
   demand(isPosition, `${where}.position`, buffer.position, "a position for inputs and outputs, else null");
+  const isOutput = buffer.output === undefined || (role === "input" && isCount(buffer.output));
+  demand(isOutput, `${where}.output`, buffer.output, "the position of the output that an input becomes");
   const size = at(ranks, rank).arenaBytes[arena];
   demand(
     isCount(offset) && offset % dtypes[dtype].bytes === 0,

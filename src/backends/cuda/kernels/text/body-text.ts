@@ -214,6 +214,6 @@ export function registerName({ prefix }: Pick<BodyContext, "prefix">, position: 
   return `${prefix}r${position}`;
 }
 
-function valueName({ prefix }: BodyContext, position: number): string {
+export function valueName({ prefix }: BodyContext, position: number): string {
   return `${prefix}v${position}`;
 }

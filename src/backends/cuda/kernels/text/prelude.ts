@@ -14,11 +14,9 @@ const helpers: Readonly<Record<string, string>> = {
 static __device__ __forceinline__ long long braid_abs(long long x) {
   return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
 }`,
-  // Ends the run with the message on stderr, and CUDA_ERROR_ASSERT.
-  braid_bad_ends: `extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
-static __device__ void braid_bad_ends() {
-  __assertfail("the ends of groups do not fall and are at most the rows", "groupedMatmul", 0, "braid_kernel", 1);
-}`,
+  // They end the run with the message on stderr, and CUDA_ERROR_ASSERT.
+  braid_bad_ends: assertion("bad_ends", "the ends of groups do not fall and are at most the rows", "groupedMatmul"),
+  braid_past_end: assertion("past_end", "an update ends before the end of its axis", "dynamicUpdate"),
   // The most negative integer divided by -1 wraps to itself.
   braid_div: `static __device__ __forceinline__ int braid_div(int x, int y) {
   return y == -1 ? (int)(0u - (unsigned)x) : x / y;
@@ -116,6 +114,7 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 /** A helper comes after the ones that it calls. */
 const order: readonly string[] = [
   "braid_bad_ends",
+  "braid_past_end",
   "braid_abs",
   "braid_div",
   "braid_rem",
@@ -187,6 +186,13 @@ function byteHelpers(dtype: PackedDType): { readonly decode: string; readonly en
   return (${c})((bits >> ${signShift} & ${hex(sign)}) | (rounded < ${hex(infinity)} ? rounded : ${hex(infinity)}));
 }`,
   };
+}
+
+function assertion(name: string, message: string, op: string): string {
+  return `extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
+static __device__ void braid_${name}() {
+  __assertfail("${message}", "${op}", 0, "braid_kernel", 1);
+}`;
 }
 
 function extremum(name: "max" | "min", wins: ">" | "<"): string {

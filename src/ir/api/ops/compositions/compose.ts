@@ -5,11 +5,12 @@ import { at } from "../../../../support/invariant.ts";
 import { type Call, reject, resolveAxis, shapeText } from "../../../ops/call.ts";
 import { requireFloat } from "../../../ops/dtype-rules.ts";
 import { iotaSpec } from "../../../ops/kinds/creation.ts";
+import { scatterAddSpec } from "../../../ops/kinds/indexing.ts";
 import { extentsDiffer } from "../../../scalar/fold.ts";
 import { constant, type Scalar } from "../../../scalar/scalar.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
-import { applyIn, callOf } from "../apply.ts";
+import { apply, applyIn, callOf } from "../apply.ts";
 import { cast } from "../elementwise.ts";
 import { broadcast } from "../views.ts";
 
@@ -76,6 +77,22 @@ export function indicesAlong(
     applyIn(tensor[internals].builder, indices, [], place),
     Array.from({ length: tensor.rank }, (_, i) => i !== own),
   );
+}
+
+/**
+ * The tensor with each element of `source` at its index along `axis`, as in `scatterAdd`. Of equal indices the last
+ * counts.
+ */
+export function scatterSet(
+  tensor: TensorView,
+  axis: number,
+  index: TensorView,
+  source: TensorView,
+  sets: "any" | "below" = "any",
+): TensorView {
+  const place = callOf("scatterSet", [tensor, index, source], axis);
+  const spec = scatterAddSpec([tensor.data(), index.data(), source.data()], axis, place, sets);
+  return apply(spec, [tensor, index, source], place);
 }
 
 /** Remembers the composition that made `output` for `gradients`. */
