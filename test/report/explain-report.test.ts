@@ -73,6 +73,15 @@ describe("the report of an explained program", () => {
     }
   });
 
+  it("states the bubble of a pipeline, and none elsewhere", () => {
+    const valueOf = (bubble: number | null): string | undefined =>
+      explainReport({ title: "", machine: "", explanation: { ...explanation, bubble } }).facts.find(
+        ({ label }) => label === "bubble",
+      )?.value;
+    expect(valueOf(0.286)).toBe("28.6 %");
+    expect(valueOf(explanation.bubble)).toBeUndefined();
+  });
+
   it("has a critical path without gaps of more than its waits, from the start to the last slice", () => {
     const { critical, slices, end } = at(at(data.views, 0).timeline.runs, 0);
     const ends = [...critical].map((slice) => at(slices.start, slice) + at(slices.duration, slice));

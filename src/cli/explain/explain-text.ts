@@ -178,6 +178,7 @@ export function explainDocument({
     serial,
     latencyShare: explanation.latencyShare ?? undefined,
     peakBytes,
+    bubble: explanation.bubble ?? undefined,
     reshardings: reshardings ?? undefined,
     notInLoop: explanation.refusals,
     scheduleChoice: choice?.reason,

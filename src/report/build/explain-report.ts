@@ -79,7 +79,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
 /** A program with less of its communication under kernels does not overlap. */
 const littleHidden = 0.1;
 
-function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Explanation): readonly Fact[] {
+function facts({ run, isMeasured, predicted, interval, serial, peakBytes, bubble }: Explanation): readonly Fact[] {
   const { milliseconds, floor, exposed, overlap } = run;
   const bounds = `compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`;
   const share = exposed < 0 ? exposedText(exposed) : `${percentText(exposed / milliseconds)} of the run`;
@@ -120,6 +120,9 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Expl
             isBad: serial < 0.995 * (predicted ?? run).milliseconds,
           },
         ]),
+    ...(bubble === null
+      ? []
+      : [{ label: "bubble", value: percentText(bubble), note: "of the time, in the mean, a device runs no kernel" }]),
     { label: "memory", value: bytesText(peakBytes), note: "of the device that needs the most" },
   ];
 }
