@@ -3,7 +3,7 @@
  * the chain of commands that depend on each other, as if nothing else ran.
  */
 import { touchesPeers } from "../commands/barriers.ts";
-import type { Kernel } from "../commands/kernel.ts";
+import { isGemmKernel, type Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { isWork } from "../commands/command.ts";
 import type { CommandTime } from "./measured-costs.ts";
@@ -54,7 +54,8 @@ export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number,
 
 /** Kernels of a chunk and of the whole have one key, as have all GEMMs. */
 function kernelKey(kernel: Kernel): string {
-  if (kernel.kind === "matmul" || kernel.kind === "linear") return "gemm";
+  const isGemm: boolean = isGemmKernel(kernel);
+  if (isGemm) return "gemm";
   if (kernel.kind === "unit") return kernel.steps.map((step) => ("op" in step ? step.op : step.kind)).join(" ");
   return "op" in kernel ? `${kernel.kind} ${kernel.op}` : kernel.kind;
 }

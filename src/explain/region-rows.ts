@@ -1,4 +1,5 @@
 /** What each region of a run that communicates does, seen from one rank. */
+import { isGemmKernel } from "../commands/kernel.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
@@ -140,8 +141,7 @@ export function regionRows(
       found.iterations.add(iteration[0] ?? 0);
       found.streams.add(command.stream);
       found.isLoop ||= key.isLoop;
-      const kernel = command.kind === "launch" ? at(program.kernels, command.kernel).kind : null;
-      const isGemm = kernel === "matmul" || kernel === "linear";
+      const isGemm = command.kind === "launch" && isGemmKernel(at(program.kernels, command.kernel));
       if (isGemm) found.gemms += (costOf(rank, index).latency + costOf(rank, index).busy) / 1000;
       if (found.statement === "" || (isGemm && !found.isGemm)) {
         found.statement = statement;

@@ -72,7 +72,7 @@ const rows: readonly (readonly [name: string, from: string, to: string, said: st
   ],
   ["a value of no op", "tanh %x", "tanh %z", "model-invalid at 3:8", /reads a value that no op/u],
   ["too few operands", "tanh %x", "add %x", "model-invalid at 3:8", /too few operands/u],
-  ["a dtype", "%y: tensor<4xi32>", "%y: tensor<4xf8E4M3FN>", "model-unsupported at 2:36", /a dtype/u],
+  ["a dtype", "%y: tensor<4xi32>", "%y: tensor<4xf8E3M4>", "model-unsupported at 2:36", /a dtype/u],
   ["a dynamic extent", "%y: tensor<4xi32>", "%y: tensor<?xi32>", "model-unsupported at 2:36", /dynamic/u],
   ["a token", "%y: tensor<4xi32>", "%y: !stablehlo.token", "model-unsupported at 2:36", /not a tensor/u],
   ["an unknown function", "call @f", "call @g", "model-invalid at 4:8", /no function @g/u],

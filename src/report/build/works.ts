@@ -1,4 +1,5 @@
 /** What the slices of a run are: one row for all commands of one statement that do the same. */
+import { isGemmKernel } from "../../commands/kernel.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
 import { commandDetails, kernelText, shortStatement } from "../../commands/command-text.ts";
 import type { Command } from "../../commands/command.ts";
@@ -102,7 +103,7 @@ function runs(program: Program, rank: number, command: Command): Pick<SliceWork,
       const kernel = at(program.kernels, command.kernel);
       const [label = kernel.kind] = kernelText(kernel).split(":");
       if (touchesPeers(program, rank, command)) return { kind: "transfer", label };
-      return { kind: kernel.kind === "matmul" || kernel.kind === "linear" ? "gemm" : "kernel", label };
+      return { kind: isGemmKernel(kernel) ? "gemm" : "kernel", label };
     }
     case "copy": {
       const peer = commandPeer(program, rank, command);
