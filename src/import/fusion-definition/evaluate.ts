@@ -210,9 +210,8 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
   }),
   "fd.define_vector": madeBy(["values", "dtype"], (call) => ({ kind: "list", items: fusionList(call, "values") })),
   "fd.add_output": effect(["output", "alias_input"], (call) => {
-    if (isGiven(call, "alias_input"))
-      refuseCall(call, "an output that overwrites an input", "no alias_input", "return it as an output of its own");
-    call.definition.fusion.output(tensorIn(call, "output"));
+    const given = isGiven(call, "alias_input");
+    call.definition.fusion.output(tensorIn(call, "output"), given ? { alias: tensorIn(call, "alias_input") } : {});
   }),
   DeviceMesh: { parameters: ["devices"], make: meshOf },
   range: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },

@@ -475,6 +475,21 @@ describe("names and places", () => {
   });
 });
 
+it("an output with alias_input is what the next run finds in that input", async () => {
+  const body = ["tv9 = fd.ops.add(tv0, tv1)", "fd.add_output(tv9, alias_input=tv0)", "tv8 = fd.ops.neg(tv9)"];
+  const { fusion } = await read(printed(["3", "3"], body, ["tv8"]));
+  const executor = await MultiDeviceExecutor.create(fusion, { devices: 1 });
+  try {
+    const more = Tensor.from([10, 20, 30]);
+    await executor.run([Tensor.from([1, 2, 3]), more]);
+    const [over, negative] = await executor.run([null, more]);
+    expect(over).toBeNull();
+    expect(Tensor.toArray(at([negative], 0) ?? more)).toEqual([-21, -42, -63]);
+  } finally {
+    await executor.close();
+  }
+});
+
 describe("what is refused", () => {
   const refusal = async (text: string): Promise<Diagnostic> => {
     const error: unknown = await read(text).catch((each: unknown) => each);
@@ -497,7 +512,7 @@ describe("what is refused", () => {
     ["tv0.axis(0).parallelize(ParallelType.block_x)", "model-unsupported", /no parallel type block_x/u],
     ["tv0.outer_split(0, d)", "model-invalid", /outer_split takes another factor/u],
     ["tv9 = fd.ops.add(tv0, d * 2)", "model-invalid", /\* is of numbers only/u],
-    ["fd.add_output(tv0, alias_input=tv0)", "model-unsupported", /overwrites an input/u],
+    ["fd.add_output(tv0, alias_input=fd.ops.neg(tv0))", "alias-invalid", /./u],
     ["if True: tv9 = tv0", "model-unsupported", /definitions with if are not read/u],
     ["tv9, tv8 = fd.ops.neg(tv0)", "model-invalid", /another number of values than names/u],
     ["tv9 = [tv0][3]", "model-invalid", /no such item/u],
