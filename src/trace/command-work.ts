@@ -12,8 +12,8 @@ import { at } from "../support/invariant.ts";
 import { elementCount } from "../numerics/tensor/storage.ts";
 
 /**
- * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands; of a copy, the copied
- * bytes; of a collective, the larger of the rank's two sides, as nccl-tests counts; of a group, the bytes sent and
+ * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands, but for what a scatter
+ * leaves as it is in an input that it writes over; of a copy, the copied bytes; of a collective, the larger of the rank's two sides, as nccl-tests counts; of a group, the bytes sent and
  * received. Null for commands that only order streams, and for marks.
  */
 export function commandBytes(program: Program, rank: number, index: number): number | null {
@@ -21,7 +21,8 @@ export function commandBytes(program: Program, rank: number, index: number): num
   switch (command.kind) {
     case "launch": {
       const { reads, writes } = accesses(program, rank, index);
-      return [...reads, ...writes].reduce((sum, region) => sum + regionBytes(region), 0);
+      const all = [...reads, ...writes].reduce((sum, region) => sum + regionBytes(region), 0);
+      return all - untouchedBytes(at(program.kernels, command.kernel));
     }
     case "copy":
       return viewBytes(command.source);
@@ -37,6 +38,21 @@ export function commandBytes(program: Program, rank: number, index: number): num
     case "free":
       return null;
   }
+}
+
+/** Of operands: what scatters in place neither read nor write. An update of a cache writes its rows alone. */
+function untouchedBytes(kernel: Kernel): number {
+  if (kernel.kind !== "unit") return 0;
+  const { steps, values, results, inPlace = [] } = kernel;
+  return inPlace.reduce((sum, { output }) => {
+    const step = steps.find((each) => each.output === results[output]);
+    if (step?.kind !== "ScatterAdd") return sum;
+    const [whole = 0, , source = 0] = step.inputs.map((value) => {
+      const { dtype, shape } = at(values, value);
+      return elementCount(shape) * dtypes[dtype].bytes;
+    });
+    return sum + 2 * whole - (step.sets === undefined ? 2 : 1) * source;
+  }, 0);
 }
 
 /** Whether a command copies within its rank: a copy without a peer, or a collective over one device. */

@@ -1,5 +1,5 @@
 /** Bytes and operations of commands: every kind of kernel, every side of a transfer. */
-import { compile, Fusion, softmax } from "@braid-compiler/braid";
+import { compile, dynamicUpdate, Fusion, softmax } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Kernel, Operand, UnitKernel } from "../../src/commands/kernel.ts";
@@ -101,6 +101,16 @@ describe("bytesOf and peerOf", () => {
     expect(launches.map((i) => commandBytes(norm, 0, i))).toEqual([2 * 64 * 256 * 2]);
     // amax and sum, the difference, exp and the quotient
     expect(norm.kernels.map(flopsOf)).toEqual([2 * 64 * 255 + 3 * 64 * 256]);
+  });
+
+  it("counts the rows that an update in place writes, and not the rest of the tensor", () => {
+    const f = new Fusion();
+    const [cache, position, row] = [f.input([4, 128, 8]), f.input([], "int64"), f.input([4, 1, 8])];
+    f.output(dynamicUpdate(cache, 1, position, row), { alias: cache });
+    const update = compile(f, { devices: 1, verify: "off" }).program;
+    const launches = at(update.ranks, 0).commands.flatMap(({ kind }, i) => (kind === "launch" ? [i] : []));
+    // The row's number is made. The row is read and written, and both numbers are read.
+    expect(launches.map((i) => commandBytes(update, 0, i))).toEqual([8, 2 * 4 * 8 * 4 + 2 * 8]);
   });
 
   it("finds the peers of copies", () => {
