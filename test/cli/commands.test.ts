@@ -130,6 +130,7 @@ describe("braid lower", () => {
       "// after convert-op-to-communication",
       "// after sink-waits (unchanged)",
       "// after cover-communications (unchanged)",
+      "// after write-over-inputs (unchanged)",
       "// after deallocate",
       "// after shrink-stream-buffers",
     ]);

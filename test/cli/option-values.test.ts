@@ -89,7 +89,7 @@ describe("named numbers", () => {
     expect(messageOf(() => set("DTYPE=fp16"))).toContain("write it like --set DTYPE=half");
     expect(messageOf(() => set("DTYPE=fp8"))).toContain("write it like --set DTYPE=half");
     expect(messageOf(() => set("dtype=bf16"))).toContain(
-      "expected: NAME=VALUE, where VALUE is a number, or a dtype: double, float, half, bfloat16, int, int64, bool",
+      "expected: NAME=VALUE, where VALUE is a number, or a dtype: double, float, half, bfloat16, float8_e4m3fn, float8_e5m2, int, int64, bool",
     );
   });
   it("have each name once", () => {

@@ -42,7 +42,8 @@ describe("fixtures of passes", async () => {
       lower(fixture.build(), {
         ...fixture.options,
         onPass: ({ program }) => {
-          if (program.kind === "HostProgram") expectRoundTrip(program, [{ rank: 0 }, { rank: 1 }]);
+          // A dump does not say which outputs lie over inputs: what is parsed gives them memory of their own.
+          if (program.kind === "HostProgram") expectRoundTrip({ ...program, aliases: [] }, [{ rank: 0 }, { rank: 1 }]);
         },
       });
     } catch (error) {
