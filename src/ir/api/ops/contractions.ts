@@ -40,7 +40,7 @@ export function linear(x: TensorView, weight: TensorView, bias?: TensorView): Te
   return apply({ kind: "Linear" }, operands, callOf("linear", operands));
 }
 
-interface ScaledOptions {
+export interface ScaledOptions {
   readonly bias?: TensorView;
   /** Of the result: bfloat16, half or float. */
   readonly dtype?: DType;
