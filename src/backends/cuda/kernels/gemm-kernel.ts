@@ -19,8 +19,8 @@ const tile = 32;
 const rowsPerThread = 4;
 
 /**
- * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, both scales if it is scaled, then c. What it adds to
- * has the strides of c.
+ * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, both scales if it is
+ * scaled, then c. What it adds to has the strides of c.
  */
 export function gemmKernel(
   contraction: Contraction,
