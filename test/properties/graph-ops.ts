@@ -17,6 +17,7 @@ import {
   indexSelect,
   linear,
   matmul,
+  minimum,
   mul,
   pad,
   permute,
@@ -178,7 +179,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
     }
     case 18:
     case 19: {
-      // A start that is often out of range.
+      // A start that is often out of range; one past the end would end a run that updates.
       const axis = other % shape.length;
       const length = 1 + (size % Math.max(1, shape[axis] ?? 1));
       if (shape[axis] === 0) return unary();
@@ -186,7 +187,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
       const part = shape.with(axis, length);
       return op === 18
         ? keep(dynamicSlice(x, axis, start, length), part)
-        : keep(dynamicUpdate(x, axis, start, input(part)), shape);
+        : keep(dynamicUpdate(x, axis, minimum(start, (shape[axis] ?? 0) - length), input(part)), shape);
     }
     case 20: {
       const axis = other % shape.length;
