@@ -13,8 +13,9 @@ import { elementCount } from "../numerics/tensor/storage.ts";
 
 /**
  * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands, but for what a scatter
- * leaves as it is in an input that it writes over; of a copy, the copied bytes; of a collective, the larger of the rank's two sides, as nccl-tests counts; of a group, the bytes sent and
- * received. Null for commands that only order streams, and for marks.
+ * leaves as it is in an input that it writes over; of a copy, the copied bytes; of a collective, the larger of the
+ * rank's two sides, as nccl-tests counts; of a group, the bytes sent and received. Null for commands that only order
+ * streams, and for marks.
  */
 export function commandBytes(program: Program, rank: number, index: number): number | null {
   const command = at(at(program.ranks, rank).commands, index);

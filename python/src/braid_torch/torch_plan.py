@@ -81,8 +81,9 @@ def _shard(tensor: Json) -> Shard:
 class TorchPlan:
     """
     Takes this rank's shard of each input of the program, in its order, and returns this rank's shard of each output: a
-    tensor, or a tuple of them. An output that is written over an input is the given tensor itself. `inputs` and `outputs` say what shards are; None where this rank has none. Runs are
-    queued on the current stream. All ranks call their plans in the same order.
+    tensor, or a tuple of them. An output that is written over an input is the given tensor itself. `inputs` and
+    `outputs` say what shards are; None where this rank has none. Runs are queued on the current stream. All ranks call
+    their plans in the same order.
 
     A tensor that does not fit raises Refusal, a ValueError, on its rank, and on the other ranks in their next call of a
     plan. Nobody waits for ever, and the next call with tensors that fit works.

@@ -69,7 +69,8 @@ export function dynamicSlice(tensor: TensorView, axis: number, start: TensorView
 /**
  * The tensor with `update` in place of its elements along `axis` from index `start` on, which only the run knows, as in
  * `dynamicSlice`: a step of a cache of keys. Other axes of `update` have the tensor's extents, or 1. What lies before
- * the axis is not written, and what lies past its end ends the run. Throws `axis-out-of-range`, `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
+ * the axis is not written, and what lies past its end ends the run. Throws `axis-out-of-range`, `dtype-mismatch`,
+ * `shape-mismatch`, `foreign-tensor`.
  */
 export function dynamicUpdate(tensor: TensorView, axis: number, start: TensorView, update: TensorView): TensorView {
   const place = callOf("dynamicUpdate", [tensor, start, update], axis);
