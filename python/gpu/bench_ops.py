@@ -154,6 +154,42 @@ def reduce(m: int, k: int, n: int, label: str = "") -> None:
     measured(name, run)
 
 
+def quantized(x: Tensor, rowwise: bool) -> tuple[Tensor, Tensor]:
+    peak = x.abs().amax(-1, keepdim=True) if rowwise else x.abs().max()
+    scale = (peak / torch.finfo(torch.float8_e4m3fn).max).float()
+    return (x / scale).to(torch.float8_e4m3fn), scale
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2 * float(expected.abs().max()))
+
+
+def scaled(op: str, m: int, k: int, n: int, rowwise: bool = True, fast: bool = False) -> None:
+    """The two ops of 8-bit floats: `op` is AG or RS."""
+    name = f"{op} fp8 {'row' if rowwise else 'tensor'}{' fast' if fast else ''} {m} x {k} x {n}"
+    if ONLY not in name:
+        return
+    gathers = op == "AG"
+    whole, of_whole = quantized(randn(m, k), rowwise)
+    a, of_a = quantized(randn(m // world, k), rowwise) if gathers else (whole, of_whole)
+    w, of_w = quantized(randn(n, k), rowwise)
+    b, of_b = w.t(), of_w.t() if rowwise else of_w
+    run: dict[str, Run]
+    if gathers:
+        others = ways(torch_others.scaled_gather_ways(0, group, rowwise, [DTYPE], [fast]), a, [b, of_a, of_b])
+        gather8 = torch_ops.all_gather_scaled_matmul
+        run = {"braid": lambda: gather8(a, [b], of_a, [of_b], 0, GROUP, [DTYPE], [fast])}
+        same(run["braid"]()[1][0], others["all_gather and _scaled_mm"]()[1][0])
+    else:
+        others = ways(torch_others.scaled_scatter_ways("sum", 0, group, DTYPE, fast), a, [b, of_a, of_b])
+        scatter8 = torch_ops.scaled_matmul_reduce_scatter
+        run = {"braid": lambda: scatter8(a, b, of_a, of_b, "sum", 0, GROUP, DTYPE, fast)}
+        same(run["braid"](), others["_scaled_mm and reduce_scatter"]())
+    run |= {**planned(a, [b, of_a, of_b]), **others}
+    run["mm"] = lambda: torch._scaled_mm(whole, b, of_whole, of_b, out_dtype=DTYPE, use_fast_accum=fast)
+    measured(name, run)
+
+
 class TitanColumn(torch.autograd.Function):
     """As torchtitan's AllGatherLinear: keeps a slice of the gathered columns, and gathers its transposed for dw."""
 
@@ -263,6 +299,12 @@ SIX = (
     (8192, 1024, 8192),
     (16384, 2048, 1024),
 )
+for m, k, n in SIX:
+    scaled("AG", m, k, n)
+    scaled("RS", m, k, n)
+for op in ("AG", "RS"):
+    scaled(op, 8192, 8192, 8192, False)
+    scaled(op, 8192, 8192, 8192, True, True)
 LLAMA = {"8B": (4096, 14336, 1024), "70B": (8192, 28672, 1024)}
 for m, k, n in SIX:
     gather(m, k, (n,))

@@ -373,6 +373,29 @@ if os.environ.get("BRAID_COMPILER"):
             assert found.stride() == expected.stride(), (dim, found.stride(), expected.stride())
         return ", ".join(sorted(set(said)))
 
+    def scaled_ops() -> str:
+        """Floats of 8 bits with scales of rows and of tensors, against the library's way."""
+        said = []
+        for rowwise in (True, False):
+            for dim, shape in ((0, (256, 512)), (1, (2, 128, 512))):
+                a = randn(*shape, seed=rank).to(torch.float8_e4m3fn)
+                b = randn(256, 512, seed=9).to(torch.float8_e4m3fn).t()
+                of_a = torch.rand(*shape[:-1], 1, device="cuda") if rowwise else torch.tensor(0.5, device="cuda")
+                of_b = torch.rand(1, 256, device="cuda") if rowwise else torch.tensor(2.0, device="cuda")
+                dtype, ops = torch.bfloat16, torch.ops.symm_mem
+                ways = torch_others.scaled_gather_ways(dim, dist.group.WORLD, rowwise, [dtype], [False])
+                whole, (expected,) = ways["all_gather and _scaled_mm"](a, [b, of_a, of_b])
+                more = ([None], [None], [dtype], [False])
+                found_whole, (found,) = ops.fused_all_gather_scaled_matmul(a, [b], of_a, [of_b], dim, GROUP, *more)
+                assert torch.equal(whole.view(torch.uint8), found_whole.view(torch.uint8))
+                said.append(same(found, expected))
+                ways = torch_others.scaled_scatter_ways("sum", dim, dist.group.WORLD, dtype, False)
+                parts = ways["_scaled_mm and reduce_scatter"](a, [b, of_a, of_b])
+                places = (dim, dim, GROUP, [*shape[:-1], 256])
+                found = ops.fused_scaled_matmul_reduce_scatter(a, b, of_a, of_b, "sum", *places, out_dtype=dtype)
+                said.append(same(found, parts))
+        return ", ".join(sorted(set(said)))
+
     def gradients_of_linears() -> str:
         """In float32, against one process that has everything."""
         rows, width, hidden = 64 * world, 96, 128
@@ -394,6 +417,7 @@ if os.environ.get("BRAID_COMPILER"):
 
     check("PyTorch's AsyncTPTest, gathers", async_tp_gathers)
     check("PyTorch's AsyncTPTest, scatters", async_tp_scatters)
+    check("scaled ops", scaled_ops)
     check("gradients of linear layers", gradients_of_linears)
 
 

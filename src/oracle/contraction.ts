@@ -53,7 +53,7 @@ export function matmul(
   return contracted(left, right, shape, { columns: columnAxes > 0, accumulating });
 }
 
-/** x [.., K], weight [N, K] or [K], bias [N] or []. */
+/** x [.., K], weight [N, K] or [K], bias [N] or []. A weight [B, N, K] is one for each index of x's first axes. */
 export function linear(
   x: OracleValue,
   weight: OracleValue,
@@ -63,7 +63,9 @@ export function linear(
 ): OracleValue {
   const columnAxes = weight.shape.length - 1;
   const left = operandRunsOf(x, x.shape.length - 1, shape, (position) => position);
-  const right = operandRunsOf(weight, columnAxes, shape, () => shape.length - 1);
+  const right = operandRunsOf(weight, columnAxes, shape, (position) =>
+    position < columnAxes - 1 ? position : shape.length - 1,
+  );
   return contracted(left, right, shape, {
     columns: columnAxes > 0,
     accumulating,
@@ -108,8 +110,10 @@ export function scaledLinear(
         });
   const scaleAt = (scale: OracleValue, index: readonly number[]): Bounded =>
     scale.shape.length === 0 ? { element: at(scale.elements, 0), bound: at(scale.bounds, 0) } : elementAt(scale, index);
+  const batch = Math.max(weight.shape.length - 2, 0);
   return makeValue(to, shape, (index, flat) => {
-    const [a, b] = [scaleAt(ofX, index.slice(0, -1)), scaleAt(ofWeight, index.slice(-1))];
+    const ofColumn = [...index.slice(0, batch), ...index.slice(-1)].slice(0, ofWeight.shape.length);
+    const [a, b] = [scaleAt(ofX, index.slice(0, ofX.shape.length)), scaleAt(ofWeight, ofColumn)];
     const [sum, p, q] = [Number(sums.elements[flat]), Number(a.element), Number(b.element)];
     const exact = sum * p * q;
     const bound = at(bounds, flat) + (lost === null ? 0 : tensorCoreLoss * Number(lost.elements[flat]));

@@ -107,6 +107,60 @@ describe("over devices", () => {
     await expectOracle(f, { devices: 2, rounds: true });
   });
 
+  it.each(["row", "tensor"])(
+    "multiplies parts of K by scales of each device, and adds them: %s",
+    async (granularity) => {
+      const build = (fusion: Fusion): readonly TensorView[] => {
+        const ofRows = granularity === "row";
+        const [x, w] = [fusion.input([2, 2, m, k], "float8_e4m3fn"), fusion.input([2, n, k], "float8_e5m2")];
+        const sx = fusion.input(ofRows ? [2, 2, m, 1] : [2], "float");
+        const sw = fusion.input(ofRows ? [2, n, 1] : [2], "float");
+        const partial = scaledLinear(x, w, sx, sw);
+        const y = api.sum(partial, [0]);
+        fusion.output(y);
+        return [x, w, sx, sw, partial, y];
+      };
+      const f = sharded((fusion, place) => {
+        const all = build(fusion);
+        place(...all);
+        for (const each of all.slice(0, 4)) each.axis(0).parallelize("DIDx");
+        for (const each of all.slice(4)) each.axis(1).parallelize("DIDx");
+      });
+      await expectOracle(f, { devices: 2, rounds: true });
+      const alone = new Fusion();
+      build(alone);
+      await expectOracle(alone, { devices: 1, rounds: true });
+      // Against sums that the test adds itself.
+      const shapes = [
+        [2, 2, m, k],
+        [2, n, k],
+        ...(granularity === "row"
+          ? [
+              [2, 2, m, 1],
+              [2, n, 1],
+            ]
+          : [[2], [2]]),
+      ];
+      const dtypes = ["float8_e4m3fn", "float8_e5m2", "float", "float"] as const;
+      const given = shapes.map((shape, i) => random(shape, at(dtypes, i), 11 + i));
+      const found = Tensor.values(at(evaluateFusion(f.data(), given).outputs, 0)).map(Number);
+      const [a = [], b = [], p = [], q = []] = given.map((each) => Tensor.values(each).map(Number));
+      for (const [i, value] of found.entries()) {
+        const [row, column] = [Math.floor(i / n), i % n];
+        const parts = [0, 1].map((d) => {
+          const sum = Array.from(
+            { length: k },
+            (_, z) => at(a, (d * 2 * m + row) * k + z) * at(b, (d * n + column) * k + z),
+          );
+          const scales = granularity === "row" ? at(p, d * 2 * m + row) * at(q, d * n + column) : at(p, d) * at(q, d);
+          return sum.reduce((total, each) => total + each, 0) * scales;
+        });
+        const size = parts.reduce((total, each) => total + Math.abs(each), 0);
+        expect(Math.abs(value - at(parts, 0) - at(parts, 1))).toBeLessThanOrEqual(2 ** -7 * size + 1e-4);
+      }
+    },
+  );
+
   it("quantizes by rows or by the largest of all devices, with a bias", async () => {
     for (const granularity of ["row", "tensor"] as const) {
       const f = sharded((fusion, place) => {
@@ -205,6 +259,10 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
         ones(f),
       ),
     /scales of a scaled matmul do not fit/u,
+  ],
+  "weights of other leading axes": [
+    (f) => scaledLinear(f.input([2, 4, 16], "float8_e4m3fn"), f.input([3, 8, 16], "float8_e4m3fn"), ones(f), ones(f)),
+    /the weight of linear has too many axes/u,
   ],
   "a result of 8 bits": [
     (f) =>

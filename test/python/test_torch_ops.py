@@ -1,5 +1,6 @@
 """What the fused ops decide at the first call of a shape. PyTorch is a stand-in: nothing here computes."""
 
+import inspect
 import math
 import sys
 import unittest
@@ -13,18 +14,20 @@ TORCH = mock.MagicMock()
 NAMES = ("torch", "torch.distributed", "torch.distributed._symmetric_memory")
 sys.modules.update(dict.fromkeys(NAMES, TORCH))
 TORCH.distributed, TORCH.is_grad_enabled.return_value = TORCH, False
+# What the schemas' numbers stand for.
+TORCH._symmetric_memory._maybe_convert_scalar_types_to_dtypes = lambda dtypes: dtypes
 
-from braid_torch import torch_op_plans, torch_ops  # noqa: E402
+from braid_torch import torch_install, torch_op_plans, torch_ops  # noqa: E402
 from braid_torch.refusal import Refusal  # noqa: E402
 
 
 class Tensor:
     """A contiguous one of bfloat16, or a transposed view of one."""
 
-    dtype, requires_grad, device = TORCH.bfloat16, False, "cuda:0"
+    requires_grad, device = False, "cuda:0"
 
-    def __init__(self, *shape: int, by_rows: bool = True) -> None:
-        self.shape, self._by_rows = shape, by_rows
+    def __init__(self, *shape: int, by_rows: bool = True, dtype: object = TORCH.bfloat16) -> None:
+        self.shape, self._by_rows, self.dtype = shape, by_rows, dtype
 
     def stride(self) -> tuple[int, ...]:
         strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
@@ -45,10 +48,24 @@ class Tensor:
     def movedim(self, axis: int, to: int) -> "Tensor":
         rest = list(self.shape)
         rest.insert(to, rest.pop(axis))
-        return Tensor(*rest)
+        return Tensor(*rest, dtype=self.dtype)
+
+    def contiguous(self) -> "Tensor":
+        return self
+
+    def view(self, *shape: int) -> "Tensor":
+        return Tensor(*shape, dtype=self.dtype)
 
     def t(self) -> "Tensor":
-        return Tensor(*reversed(self.shape), by_rows=not self._by_rows)
+        return Tensor(*reversed(self.shape), by_rows=not self._by_rows, dtype=self.dtype)
+
+
+def eight_bits(*shape: int, by_rows: bool = True) -> Tensor:
+    return Tensor(*shape, by_rows=by_rows, dtype=TORCH.float8_e4m3fn)
+
+
+def scale(*shape: int) -> Tensor:
+    return Tensor(*shape, dtype=TORCH.float32)
 
 
 class Made(str):
@@ -80,7 +97,8 @@ class Decisions(unittest.TestCase):
             self.results = results
 
             def call(operands: list[Tensor]) -> list[Made]:
-                self.first = operands[0].shape
+                self.first, self.operands = operands[0].shape, [each.shape for each in operands]
+                self.dtypes = dtype
                 return [Made("by a plan") for _ in results]
 
             return call
@@ -101,6 +119,8 @@ class Decisions(unittest.TestCase):
             "current_device": lambda: 0,
             "gather_ways": lambda *_: {"library": library},
             "scatter_ways": lambda *_: {"library": library},
+            "scaled_gather_ways": lambda *_: {"library": library},
+            "scaled_scatter_ways": lambda *_: {"library": library},
         }
         for patch in (mock.patch.multiple(torch_ops, **stand_ins), mock.patch.object(torch_op_plans, "_caller", caller)):
             patch.start()
@@ -156,6 +176,57 @@ class Decisions(unittest.TestCase):
     def test_weights_that_do_not_fit_have_no_plan(self) -> None:
         self.assertEqual(torch_ops.all_gather_matmul(Tensor(8, 4), [Tensor(4, 6)], 1, "0", False), "by the library")
         self.assertEqual(self.plans, [])
+
+    def scaled(self, a: Tensor, of_a: Tensor, of_b: Tensor, dim: int = 0, inner: int = 32, **options: object) -> object:
+        weights = [eight_bits(inner, 6, by_rows=False)]
+        nothing = {"biases": [None], "result_scales": [None], "use_fast_accum": [True], **options}
+        dtypes = [TORCH.bfloat16]
+        return torch_install._scaled_gather(a, weights, of_a, [of_b], dim, "0", out_dtypes=dtypes, **nothing)
+
+    def test_scales_are_of_rows_or_of_tensors(self) -> None:
+        gathered = ("by a plan", ["by a plan"])
+        self.assertEqual(self.scaled(eight_bits(8, 32), scale(8, 1), scale(1, 6)), gathered)
+        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise1-e5m20-dtypebfloat16")
+        self.assertEqual(self.results, [((16, 32), (32, 1)), ((16, 6), (6, 1))])
+        self.assertEqual(self.dtypes, [TORCH.float8_e4m3fn, TORCH.bfloat16])
+        self.assertEqual(self.scaled(eight_bits(8, 32), scale(), scale()), gathered)
+        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise0-e5m20-dtypebfloat16")
+        # The scales of rows follow an axis that is gathered.
+        self.assertEqual(self.scaled(eight_bits(2, 4, 32), scale(2, 4, 1), scale(1, 6), 1), gathered)
+        self.assertEqual(self.operands, [(4, 2, 32), (32, 6), (4, 2, 1), (1, 6)])
+        # Flattened rows have the axes of the result again.
+        args = ("sum", 1, 0, "0", [2, 4, 6])
+        b = eight_bits(32, 6, by_rows=False)
+        made = torch_install._scaled_scatter(
+            eight_bits(8, 32), b, scale(8, 1), scale(1, 6), *args, out_dtype=TORCH.bfloat16
+        )
+        self.assertEqual(made, "by a plan")
+        self.assertEqual(self.operands, [(4, 2, 32), (32, 6), (4, 2, 1), (1, 6)])
+        self.assertEqual(self.results, [((2, 2, 6), (6, 12, 1))])
+
+    def test_scaled_operands_that_do_not_fit_have_no_plan(self) -> None:
+        for a, of_a, of_b, inner in (
+            (eight_bits(8, 24), scale(8, 1), scale(1, 6), 24),
+            (eight_bits(8, 32), scale(8, 1), scale(), 32),
+            (eight_bits(8, 32), scale(), scale(1, 6), 32),
+        ):
+            self.assertEqual(self.scaled(a, of_a, of_b, inner=inner), "by the library")
+        fused = TORCH._symmetric_memory._fused_all_gather_scaled_matmul
+        for options, of_a in (({}, scale(16, 1)), ({"biases": [Tensor(6)]}, scale(8, 1))):
+            self.scaled(eight_bits(8, 32), of_a, scale(1, 6), **options)
+            fused.assert_called_once()
+            fused.reset_mock()
+        self.assertEqual(self.plans, [])
+
+    def test_parameters_have_the_names_and_order_of_pytorchs_schemas(self) -> None:
+        """Of PyTorch 2.13."""
+        gather = "A Bs A_scale B_scales gather_dim group_name biases result_scales out_dtypes use_fast_accum"
+        scatter = (
+            "A B A_scale B_scale reduce_op orig_scatter_dim scatter_dim_after_maybe_reshape group_name output_shape"
+            " bias result_scale out_dtype use_fast_accum"
+        )
+        for function, names in ((torch_install._scaled_gather, gather), (torch_install._scaled_scatter, scatter)):
+            self.assertEqual(list(inspect.signature(function).parameters), names.split())
 
     def test_without_a_compiler_pytorch_runs_and_the_first_rank_says_so_once(self) -> None:
         self.compiler.side_effect = Refusal("compiler-failed", "problem", "no npx", "a plan")

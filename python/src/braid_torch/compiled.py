@@ -28,7 +28,9 @@ SCATTERED = ("--schedule=insertReshardingAfter",)
 PROGRAMS = {
     # With get, peers would read the shard from memory that they reach, into which it would have to be copied.
     "all-gather-matmul": ("--schedule=protocol=put",),
+    "all-gather-scaled-matmul": ("--schedule=protocol=put",),
     "matmul-reduce-scatter": SCATTERED,
+    "scaled-matmul-reduce-scatter": SCATTERED,
     "matmul-all-reduce": SCATTERED,
 }
 

@@ -6,7 +6,7 @@ plan. None where no program takes the operands.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -16,6 +16,8 @@ from .torch_others import Way
 from .torch_plan import ALIGNMENT, TorchPlan, empty, is_capturing, raw_stream
 
 DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "half", torch.float32: "float"}
+# Of operands with scales: float8_e4m3fn, float8_e5m2.
+FLOATS8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 # Weights that share a gather.
 MOST_WEIGHTS = 4
 
@@ -90,6 +92,88 @@ def reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
     return _problem("matmul-all-reduce", sizes, (b,), a.dtype), way_of
 
 
+# `others` are the weights, the scale of `a` and those of the weights, as in torch_others.py. A scale is of a tensor, or
+# for `rowwise` of each row, the last axis of which has one element.
+
+
+def scaled_gather_plan(
+    a: Tensor, others: Sequence[Tensor], gather_dim: int, dtypes: Sequence[torch.dtype | None], rowwise: bool, size: int
+) -> Own | None:
+    count, out = len(dtypes), dtypes[0]
+    weights = others[:count]
+    if gather_dim == a.dim() - 1 or len(set(dtypes)) > 1 or not _scaled_fits(a, weights, others[count:], out, rowwise):
+        return None
+    rows, columns = a.numel() // a.shape[-1], [each.shape[1] for each in weights]
+    sizes = {"M": rows * size, "K": a.shape[-1], **{f"N{i}": n for i, n in enumerate(columns)}}
+    problem = _scaled_problem("all-gather-scaled-matmul", sizes, a, weights, out, rowwise)
+    lead = _first(a, gather_dim, a.shape[gather_dim] * size)
+    results = [_moved((*lead, n), gather_dim) for n in (a.shape[-1], *columns)]
+
+    def way_of(plan: TorchPlan) -> Way:
+        call = _caller(plan, [a.dtype, *dtypes], results)
+
+        def way(a: Tensor, others: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+            made = call(_rows_first(a, others, gather_dim, count if rowwise else None))
+            return made[0], made[1:]
+
+        return way
+
+    return problem, way_of
+
+
+def scaled_scatter_plan(
+    a: Tensor, others: Sequence[Tensor], scatter_dim: int, reduce_op: str, out: torch.dtype | None, rowwise: bool, size: int
+) -> Own | None:
+    b = others[0]
+    if scatter_dim == a.dim() - 1 or not _scaled_fits(a, (b,), others[1:], out, rowwise):
+        return None
+    sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1]}
+    problem = _scaled_problem("scaled-matmul-reduce-scatter", sizes, a, (b,), out, rowwise)
+    shape = (*_first(a, scatter_dim, a.shape[scatter_dim] // size), b.shape[1])
+
+    def way_of(plan: TorchPlan) -> Way:
+        call = _caller(plan, [out], [_moved(shape, scatter_dim)])
+
+        def way(a: Tensor, others: Sequence[Tensor]) -> Tensor:
+            (made,) = call(_rows_first(a, others, scatter_dim, 1 if rowwise else None))
+            part = made.contiguous()
+            return part.div_(size) if reduce_op == "avg" else part
+
+        return way
+
+    return problem, way_of
+
+
+def _rows_first(a: Tensor, others: Sequence[Tensor], axis: int, scale: int | None) -> list[Tensor]:
+    """With `axis` first, also in the scale of its rows, which is number `scale` of the others."""
+    if axis == 0:
+        return [a, *others]
+    return [a.movedim(axis, 0), *[o.movedim(axis, 0).contiguous() if i == scale else o for i, o in enumerate(others)]]
+
+
+def _scaled_fits(
+    a: Tensor, weights: Sequence[Tensor], scales: Sequence[Tensor], out: torch.dtype | None, rowwise: bool
+) -> bool:
+    """Whether a plan takes them: weights are transposed views of [N, K]."""
+    counts = [a.numel() // max(1, a.shape[-1]), *(each.shape[-1] for each in weights)] if rowwise else [1] * len(scales)
+    return (
+        _fits(a, weights, a.shape[-1], FLOATS8)
+        and out in DTYPES
+        and a.shape[-1] % 16 == 0
+        and not _is_by_rows(weights[0])
+        and all(each.dtype == torch.float32 and each.is_contiguous() for each in scales)
+        and [each.numel() for each in scales] == counts
+    )
+
+
+def _scaled_problem(
+    program: str, sizes: dict[str, int], a: Tensor, weights: Sequence[Tensor], out: torch.dtype | None, rowwise: bool
+) -> Problem:
+    halves = [each.dtype == torch.float8_e5m2 for each in (a, weights[0])]
+    values = {**sizes, "ROWWISE": int(rowwise), "E5M2": halves[0] + 2 * halves[1], "DTYPE": DTYPES[out or a.dtype]}
+    return Problem(program, tuple((name, str(value)) for name, value in values.items()))
+
+
 def _chunks(rows: int) -> int:
     """Into how many equal parts the rows are cut."""
     return next(count for count in (4, 2, 1) if rows % count == 0)
@@ -112,10 +196,12 @@ def _moved(shape: Shape, axis: int) -> tuple[Shape, Shape]:
 
 
 def _caller(
-    plan: TorchPlan, dtype: torch.dtype, results: Sequence[tuple[Shape, Shape]]
+    plan: TorchPlan, dtype: torch.dtype | Sequence[torch.dtype | None], results: Sequence[tuple[Shape, Shape]]
 ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
     """Calls a plan with operands whose shapes are known to fit, and makes results of these shapes and strides."""
     run, order, device = plan.runner.run, plan.order, plan.device
+    dtypes = [dtype] * len(results) if isinstance(dtype, torch.dtype) else dtype
+    layouts = [(shape, strides, own) for (shape, strides), own in zip(results, dtypes)]
 
     def call(operands: Sequence[Tensor]) -> list[Tensor]:
         first, *others = operands
@@ -127,7 +213,7 @@ def _caller(
             # Kept until the run is queued: the allocator hands the memory out again in the order of the stream.
             tensors = [each.clone() if each.data_ptr() % ALIGNMENT else each for each in tensors]
             addresses = [each.data_ptr() for each in tensors]
-        made = [empty(shape, strides, dtype, device) for shape, strides in results]
+        made = [empty(*layout, device) for layout in layouts]
         addresses += [each.data_ptr() for each in made]
         run(tuple([addresses[place] for place in order]), raw_stream(device), is_capturing())
         return made
@@ -135,12 +221,13 @@ def _caller(
     return call
 
 
-def _fits(a: Tensor, weights: Sequence[Tensor], inner: int) -> bool:
+def _fits(a: Tensor, weights: Sequence[Tensor], inner: int, dtypes: Collection[torch.dtype] = DTYPES) -> bool:
     """Whether a plan can take weights of [inner, N] where they are. It may copy `a` to make it contiguous."""
-    if a.dim() < 2 or a.numel() == 0 or a.dtype not in DTYPES or not 1 <= len(weights) <= MOST_WEIGHTS:
+    if a.dim() < 2 or a.numel() == 0 or a.dtype not in dtypes or not 1 <= len(weights) <= MOST_WEIGHTS:
         return False
-    return len({_is_by_rows(each) for each in weights}) == 1 and all(
-        _is_by_rows(each) is not None and each.dtype == a.dtype and each.shape[0] == inner and each.shape[1] > 0
+    own = a.dtype if a.dtype in DTYPES else weights[0].dtype
+    return own in dtypes and len({_is_by_rows(each) for each in weights}) == 1 and all(
+        _is_by_rows(each) is not None and each.dtype == own and each.shape[0] == inner and each.shape[1] > 0
         for each in weights
     )
 

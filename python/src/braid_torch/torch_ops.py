@@ -1,7 +1,7 @@
 """
-PyTorch's fused_all_gather_matmul and fused_matmul_reduce_scatter by plans, and a third for the all-reduce. The first
-call of a shape measures Braid, the library's collective beside torch.mm, and PyTorch's own op; all ranks then take the
-fastest. What Braid has no plan for goes to the faster of the other two.
+PyTorch's fused_all_gather_matmul and fused_matmul_reduce_scatter by plans, the two with scales, and one for the
+all-reduce. The first call of a shape measures Braid, the library's collective beside torch.mm, and PyTorch's own op; all
+ranks then take the fastest. What Braid has no plan for goes to the faster of the other two.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 from .compiled import plan_folder
 from .refusal import Refusal
 from .torch_choice import fastest
-from .torch_op_plans import Own, gather_plan, reduce_plan, scatter_plan
-from .torch_others import Way, gather_ways, reduce_ways, scatter_ways
+from .torch_op_plans import Own, gather_plan, reduce_plan, scaled_gather_plan, scaled_scatter_plan, scatter_plan
+from .torch_others import Way, gather_ways, reduce_ways, scaled_gather_ways, scaled_scatter_ways, scatter_ways
 from .torch_plan import current_device, is_capturing, load, session_of
 
 # Shapes of a group for which plans are made and measured. A loop with a new length in every step would otherwise
@@ -79,6 +79,58 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> 
         own = functools.partial(reduce_plan, a, b, reduce_op)
         way = _decide(key, a, (b,), reduce_ways(reduce_op, _group(group_name)), own)
     result: Tensor = way(a, (b,))
+    return result
+
+
+def all_gather_scaled_matmul(
+    a: Tensor,
+    weights: Sequence[Tensor],
+    scale: Tensor,
+    scales: Sequence[Tensor],
+    gather_dim: int,
+    group_name: str,
+    dtypes: Sequence[torch.dtype | None],
+    fast: Sequence[bool],
+) -> tuple[Tensor, list[Tensor]]:
+    """
+    torch.ops.symm_mem.fused_all_gather_scaled_matmul without biases and scales of results. `fast` says where PyTorch's
+    own ways may add in fewer bits.
+    """
+    others = (*weights, scale, *scales)
+    key = ("all_gather_scaled_matmul", group_name, gather_dim, *dtypes, *fast, *_operands(a, others))
+    way = _ways.get(key)
+    if way is None:
+        _require_axis("gather_dim", gather_dim, a)
+        rowwise = scale.shape == (*a.shape[:-1], 1)
+        own = functools.partial(scaled_gather_plan, a, others, gather_dim, dtypes, rowwise)
+        way = _decide(key, a, others, scaled_gather_ways(gather_dim, _group(group_name), rowwise, dtypes, fast), own)
+    result: tuple[Tensor, list[Tensor]] = way(a, others)
+    return result
+
+
+def scaled_matmul_reduce_scatter(
+    a: Tensor,
+    b: Tensor,
+    scale: Tensor,
+    scale_b: Tensor,
+    reduce_op: str,
+    scatter_dim: int,
+    group_name: str,
+    dtype: torch.dtype | None,
+    fast: bool,
+) -> Tensor:
+    """torch.ops.symm_mem.fused_scaled_matmul_reduce_scatter for an `a` of the result's rows, without a bias."""
+    others = (b, scale, scale_b)
+    key = ("scaled_matmul_reduce_scatter", group_name, scatter_dim, reduce_op, dtype, fast, *_operands(a, others))
+    way = _ways.get(key)
+    if way is None:
+        _require_reduction(reduce_op)
+        _require_axis("scatter_dim", scatter_dim, a)
+        _require_parts(a, b, scatter_dim, group_name)
+        rowwise = scale.shape == (*a.shape[:-1], 1)
+        own = functools.partial(scaled_scatter_plan, a, others, scatter_dim, reduce_op, dtype, rowwise)
+        way = _decide(key, a, others, scaled_scatter_ways(reduce_op, scatter_dim, _group(group_name), dtype, fast), own)
+    result: Tensor = way(a, others)
     return result
 
 

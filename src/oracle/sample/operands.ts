@@ -90,14 +90,13 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     case "Matmul":
       return plain(...matmulOperands(sample, shapes));
     case "Linear": {
-      const columns = at(shapes.operands, 1).length - 1;
+      const columns = Math.min(at(shapes.operands, 1).length - 1, 1);
       const own = sample.slice(sample.length - columns);
       const rows = [...sample.slice(0, sample.length - columns), null];
       if (op.to !== undefined) {
-        const scales = [rows.slice(0, -1), own].map((indices, i) =>
-          at(shapes.operands, 2 + i).length === 0 ? [] : indices,
-        );
-        return plain(rows, [...own, null], ...scales);
+        const weight = [...sample.slice(0, Math.max(at(shapes.operands, 1).length - 2, 0)), ...own];
+        const scales = [rows, weight].map((indices, i) => indices.slice(0, at(shapes.operands, 2 + i).length));
+        return plain(rows, [...weight, null], ...scales);
       }
       return plain(...[rows, [...own, null], own].slice(0, op.inputs.length));
     }

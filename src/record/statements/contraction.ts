@@ -19,7 +19,7 @@ import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "
 import { requireShape, localShapeText } from "../checks.ts";
 import { failRecording, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
-import { insertAxis, mayOverlap, permuteView, stretchView } from "../views.ts";
+import { insertAxis, mayOverlap, permuteView, selectView, stretchView } from "../views.ts";
 
 export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
   const operands = operandViews(recorder, statement);
@@ -59,13 +59,32 @@ export function recordLinear(recorder: Recorder, statement: LinearOp): void {
   launchGemm(recorder, statement, [folded.left, right, ...offset], folded.result);
 }
 
-/** As a unit of one step: its kernel is planned from there. */
 function recordScaled(recorder: Recorder, statement: LinearOp, to: DType): void {
   const operands = operandViews(recorder, statement);
   const [x, weight] = [at(operands, 0), at(operands, 1)];
   const output = ordinaryOutput(recorder, statement);
   requireContraction(recorder, x, weight, x.shape.at(-1) === weight.shape.at(-1));
-  requireShape(recorder, `T${statement.output}`, output.shape, [...x.shape.slice(0, -1), ...weight.shape.slice(0, -1)]);
+  const made = [...x.shape.slice(0, -1), ...weight.shape.slice(0, -1).slice(-1)];
+  requireShape(recorder, `T${statement.output}`, output.shape, made);
+  launchScaled(recorder, statement, to, operands, output);
+}
+
+/** As a unit of one step, from which its kernel is planned: one for each weight. */
+function launchScaled(
+  recorder: Recorder,
+  statement: LinearOp,
+  to: DType,
+  operands: readonly View[],
+  output: View,
+): void {
+  const { shape } = at(operands, 1);
+  if (shape.length > 2) {
+    for (let i = 0; i < at(shape, 0); i++) {
+      const own = operands.map((view) => (view.shape.length === 0 ? view : selectView(view, 0, i)));
+      launchScaled(recorder, statement, to, own, selectView(output, 0, i));
+    }
+    return;
+  }
   launch(recorder, {
     statement,
     inputs: operands,

@@ -211,7 +211,14 @@ function stepOf(
       help: "move it out of the unit, and make its output an input of the unit",
     });
   }
-  if (op.kind === "Linear" && op.to !== undefined) return { kind: op.kind, to: op.to, inputs, output };
+  if (op.kind === "Linear" && op.to !== undefined) {
+    if (shapeOf(at(op.inputs, 1)).length <= 2) return { kind: op.kind, to: op.to, inputs, output };
+    return failRecording(recorder, "kernel-opaque", "a scaled linear of several weights is in a host unit", {
+      found: `T${op.output} = scaled_linear(...) in a HostUnit`,
+      expected: "a statement of the program, which is a kernel for each weight",
+      help: "move it out of the unit",
+    });
+  }
   if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };
 }

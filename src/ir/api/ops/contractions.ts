@@ -62,7 +62,10 @@ export function scaledMatmul(
   return scaledLinear(x, permute(w, [1, 0]), scaleX, scaleW.rank === 2 ? permute(scaleW, [1, 0]) : scaleW, options);
 }
 
-/** `scaledMatmul` with a weight [N, K], as `linear` has it, and its scales [N, 1]. */
+/**
+ * `scaledMatmul` with a weight [N, K], as `linear` has it, and its scales [N, 1], or [N]. With weights [B, N, K] the first
+ * axes of x are B: each of their indices has its own weight and scales, [B, N, 1] or [B, N], or one of a tensor, [B].
+ */
 export function scaledLinear(
   x: TensorView,
   weight: TensorView,
@@ -72,7 +75,9 @@ export function scaledLinear(
 ): TensorView {
   const place = callOf("scaledLinear", [x, weight, scaleX, scaleW]);
   requireDType(dtype, place);
-  const scales = [scaleX, scaleW].map((scale) => (scale.rank === 0 ? scale : squeeze(scale, [scale.rank - 1])));
+  const bare = (scale: TensorView, { rank }: TensorView): TensorView =>
+    scale.rank === rank ? squeeze(scale, [rank - 1]) : scale;
+  const scales = [bare(scaleX, x), bare(scaleW, weight)];
   const y = apply({ kind: "Linear", to: dtype }, [x, weight, ...scales], place);
   if (bias === undefined) return y;
   const flags = Array.from({ length: y.rank }, (_, axis) => axis < y.rank - 1);

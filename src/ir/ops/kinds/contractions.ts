@@ -156,7 +156,8 @@ function matmulPairs(a: Axes, b: Axes, output: Axes): readonly AxisPair[] {
 //
 // With `to`, x and weight only store numbers, and two scales follow them in place of the bias: of x one or one per row,
 // [] or [..], and of weight one or one per output feature, [] or [N]. Products are summed in float, multiplied by both
-// scales, and rounded to `to`.
+// scales, and rounded to `to`. The first axes of x may number weights, [B, N, K]: scales are then [], [B], or as above
+// with B in front.
 
 export interface LinearOp extends ContractionBase {
   readonly kind: "Linear";
@@ -175,7 +176,7 @@ export const linearRow: OpRow<LinearOp> = {
     to === undefined ? numberDType(to, operands, place) : scaledDType(to, operands, place),
   shape: ({ to }, operands, place) => {
     const [x, weight] = [at(operands, 0), at(operands, 1)];
-    const axes = linearAxes(x, weight, to === undefined ? (operands[2] ?? null) : null, place);
+    const axes = linearAxes(x, weight, to === undefined ? (operands[2] ?? null) : "scales", place);
     if (to !== undefined) requireScales(operands, axes, place);
     return { axes };
   },
@@ -184,14 +185,16 @@ export const linearRow: OpRow<LinearOp> = {
     const [x, weight, third = [], scale = []] = operands;
     if (to === undefined) return linearPairs(at(operands, 0), at(operands, 1), third, output);
     const kept = withoutReductions(output);
-    return [...linearPairs(x ?? [], weight ?? [], [], output), ...zip(2, third, kept), ...zipRight(3, scale, kept)];
+    const batch = (weight ?? []).slice(0, -2).length;
+    const ofWeight = [...zip(3, scale.slice(0, batch), kept), ...zipRight(3, scale.slice(batch), kept)];
+    return [...linearPairs(x ?? [], weight ?? [], [], output), ...zip(2, third, kept), ...ofWeight];
   },
   misfit: ({ to }, { operands }) => {
     const k = operands()[0]?.at(-1) ?? 0;
     return to === undefined || k % scaledStep === 0 ? null : { code: "size-mismatch", ...oddDepth(k) };
   },
   partial: (_, operands, output) =>
-    partialAxes(output, Math.max(at(operands, 0).length - 1, 0) + at(operands, 1).length - 1),
+    partialAxes(output, Math.max(at(operands, 0).length - 1, 0) + Math.min(at(operands, 1).length - 1, 1)),
   whole: (_, operands) =>
     [at(operands, 0), at(operands, 1)].map((axes, operand) => ({ operand, axis: at(axes, axes.length - 1) })),
 };
@@ -228,9 +231,10 @@ function scaledDType(to: DType, operands: readonly Tensor[], place: Call): DType
 /** Throws `shape-mismatch`. */
 function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], place: Call): void {
   const [x, weight, ofX, ofWeight] = [0, 1, 2, 3].map((i) => withoutReductions(at(operands, i).domain.logical));
+  const batch = Math.max((weight?.length ?? 0) - 2, 0);
   const fits = (scale: Axes, own: Axes): boolean =>
-    scale.length === 0 ||
-    (scale.length === own.length && scale.every(({ extent }, i) => !extentsDiffer(extent, at(own, i).extent)));
+    [0, batch, own.length].includes(scale.length) &&
+    scale.every(({ extent }, i) => !extentsDiffer(extent, at(own, i).extent));
   if (!fits(ofX ?? [], x?.slice(0, -1) ?? []) || !fits(ofWeight ?? [], weight?.slice(0, -1) ?? [])) {
     reject(place, "shape-mismatch", "the scales of a scaled matmul do not fit", {
       found: operands.map(shapeText).join(", "),
@@ -243,10 +247,11 @@ function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], 
   if (k !== null && k % scaledStep !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k) });
 }
 
-function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | null, place: Call): readonly AxisShape[] {
+function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | "scales" | null, place: Call): readonly AxisShape[] {
   const rows = operandAxes(x, place);
   const columns = operandAxes(weight, place);
-  if (columns.length > 2) {
+  const numbered = columns.slice(0, -2).every(({ extent }, i) => !extentsDiffer(extent, at(rows, i).extent));
+  if (columns.length > 2 && !(bias === "scales" && columns.length <= rows.length + 1 && numbered)) {
     reject(place, "shape-mismatch", "the weight of linear has too many axes", {
       found: shapeText(weight),
       expected: "[N, K], or [K] for a single output feature",
@@ -254,8 +259,8 @@ function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | null, place: Call)
     });
   }
   const contracted = contract(x, at(rows, rows.length - 1), weight, at(columns, columns.length - 1), place);
-  const features = columns.slice(0, -1);
-  if (bias !== null) requireBias(bias, weight, features, place);
+  const features = columns.slice(-2, -1);
+  if (bias !== null && bias !== "scales") requireBias(bias, weight, features, place);
   return [...rows.slice(0, -1), ...features, contracted];
 }
 
@@ -276,7 +281,8 @@ function linearPairs(x: Axes, weight: Axes, bias: Axes, output: Axes): readonly 
   return [
     ...zip(0, x.slice(0, -1), kept),
     ...contractedPair(0, x.at(-1), output),
-    ...zipRight(1, weight.slice(0, -1), kept),
+    ...zip(1, weight.slice(0, -2), kept),
+    ...zipRight(1, weight.slice(-2, -1), kept),
     ...contractedPair(1, weight.at(-1), output),
     ...zipRight(2, bias, kept),
   ];
