@@ -77,7 +77,6 @@ export type { View } from "./commands/view.ts";
 export type { PrintProgramOptions } from "./commands/print-program.ts";
 export type { Schedule } from "./compile/options/schedule.ts";
 export type { CopyStream } from "./schedule/rewrites/copy-stream.ts";
-export type { RegionSchedule } from "./schedule/by-region.ts";
 export type { ScheduleOptions } from "./schedule/schedule.ts";
 export type { ScheduleCandidate } from "./tune/choose/candidates.ts";
 export type { MarginGrid } from "./simulate/machine-profile.ts";

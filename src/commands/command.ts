@@ -114,6 +114,8 @@ export interface Origin {
   readonly path: readonly number[];
   /** Values of the enclosing loops' indices, outermost first. */
   readonly iteration: readonly number[];
+  /** See `HostProgram.regions`. */
+  readonly region?: number;
 }
 
 /** The statement, with the values of the loops around it. */

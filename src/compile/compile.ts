@@ -24,7 +24,7 @@ import {
 } from "./options.ts";
 import { type NamedNumbers, numbersByName, recordAll, recordNames } from "./record.ts";
 import { loweringOn, pickOptions, requireOptions } from "./options/resolve.ts";
-import { applyByRegion, type RegionSchedule } from "../schedule/by-region.ts";
+import { applyByRegion } from "../schedule/by-region.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import type { Finding } from "../verify/finding.ts";
 import {
@@ -35,7 +35,6 @@ import {
   type VerifyReport,
   withWarnings,
 } from "../verify/verify.ts";
-import { at } from "../support/invariant.ts";
 import type { OnProgress } from "../support/progress.ts";
 import { classesOf, type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
@@ -65,7 +64,8 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** Rewrites of the linked Program. `copyStream` defaults to `dedicated` with `on: "cuda"`, otherwise to `inline`. */
   readonly schedule?: ScheduleOptions;
   /**
-   * Instead of `schedule` and `protocol`: those of each region of given host programs. The schedule choice sets it.
+   * Instead of `schedule` and `protocol`: those of each region of given host programs, which have `regions`. The
+   * schedule choice sets it.
    */
   readonly regions?: readonly RegionOptions[];
   /**
@@ -79,9 +79,10 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly onProgress?: OnProgress;
 }
 
-/** A region of host programs, and how it is recorded and rewritten. */
-export interface RegionOptions extends RegionSchedule {
-  readonly protocol?: OptionValue<"protocol">;
+/** How a region is recorded and rewritten. */
+export interface RegionOptions {
+  readonly schedule: ScheduleOptions;
+  readonly protocol: OptionValue<"protocol"> | undefined;
 }
 
 /** `Report` is `VerifyReport | null` if the options may have `verify: "off"`. */
@@ -167,8 +168,8 @@ function listsOf(
   const lowered = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(lowered.signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
-  const protocols = options.regions === undefined ? null : protocolsOf(options.regions);
-  const lists = recordAll(classes(classesOf(lowered)), recording, { protocolAt: protocols, onProgress });
+  const protocols = options.regions?.map(({ protocol }) => protocol);
+  const lists = recordAll(classes(classesOf(lowered)), recording, { protocols, onProgress });
   return { lowered, sizes, lists };
 }
 
@@ -216,13 +217,11 @@ function verifiedReport(program: Program, options: VerifyOptions): VerifyReport 
 }
 
 function scheduled(recorded: Program, { schedule = {}, regions }: CompileOptions): Program {
-  return regions === undefined ? applySchedule(recorded, schedule) : applyByRegion(recorded, regions);
-}
-
-/** The protocol of a top-level statement of a rank's host program. */
-function protocolsOf(regions: readonly RegionOptions[]) {
-  return (rank: number, statement: number): RegionOptions["protocol"] =>
-    regions.find(({ ends }) => statement < at(ends, rank))?.protocol;
+  if (regions === undefined) return applySchedule(recorded, schedule);
+  return applyByRegion(
+    recorded,
+    regions.map((region) => region.schedule),
+  );
 }
 
 /** Whether a missing event of the recorded Program may be present in the Program that runs. */

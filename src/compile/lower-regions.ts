@@ -33,28 +33,17 @@ export interface RegionLowering {
   readonly lowering: Partial<LoweringOptions>;
 }
 
-export interface LoweredRegions {
-  readonly lowered: Lowered;
-  /** By region and rank: the number of top-level statements of the host program up to the region's end. */
-  readonly ends: readonly (readonly number[])[];
-}
-
 /**
  * `placed`: a Fusion whose tensors have their meshes and shardings (`placedData`). The regions are all its ops, in order.
  * Throws what `lower` throws.
  */
-export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): LoweredRegions {
+export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): Lowered {
   const untouched = createUntouched();
   const decomposed = decomposeRegions(placed, regions, untouched);
-  const joined = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
+  const classes = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
     joinedHost(placed, decomposed, untouched, { rank, rules }),
-  );
-  const classes = joined.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
-  const ends = new Map(joined.flatMap(({ ranks, made }) => ranks.map((rank) => [rank, made.ends] as const)));
-  return {
-    lowered: { signature: placed, hosts: hostsOf(classes), classes },
-    ends: regions.map((_, region) => Array.from({ length: devices }, (__, rank) => at(ends.get(rank) ?? [], region))),
-  };
+  ).map(({ ranks, made, rules }): HostClass => ({ ranks, host: made, rules }));
+  return { signature: placed, hosts: hostsOf(classes), classes };
 }
 
 interface DecomposedRegion {
@@ -128,18 +117,12 @@ function createUntouched(): Untouched {
   };
 }
 
-interface JoinedHost {
-  readonly host: HostProgram;
-  /** By region. */
-  readonly ends: readonly number[];
-}
-
 function joinedHost(
   placed: FusionData,
   { regions, tensors, outputs, ...counts }: DecomposedRegions,
   untouched: Untouched,
   ofRank: Pick<PassContext, "rank" | "rules">,
-): JoinedHost {
+): HostProgram {
   const joined = [...tensors];
   let last: Pick<HostProgram, "streams" | "units" | "exprCount" | "iterDomainCount" | "scalarCount"> = {
     ...counts,
@@ -168,7 +151,16 @@ function joinedHost(
   const whole: HostProgram = { ...last, kind: "HostProgram", tensors: joined, inputs, outputs, body };
   const host = writeOverInputs.run(aliases === undefined ? whole : { ...whole, aliases }, { ...ofRank, options });
   const freed = deallocate.run(host, { ...ofRank, options });
-  return { host: freed, ends: endsOf(bodies, host.body, freed.body) };
+  const own = new Set(host.body);
+  const regionOf = bodies.flatMap((statements, region) => statements.map(() => region));
+  let kept = 0;
+  return {
+    ...freed,
+    // What is freed is of the region before.
+    regions: freed.body.map((statement) =>
+      at(regionOf, statement.kind === "Deallocate" && !own.has(statement) ? kept - 1 : kept++),
+    ),
+  };
 }
 
 /** The program with its units numbered after `units`. */
@@ -191,25 +183,4 @@ function withMemory(statement: Statement, tensors: readonly Tensor[]): Statement
   }
   if (statement.kind !== "Allocate" || statement.memory === "symmetric") return statement;
   return at(tensors, statement.tensor).memory === "symmetric" ? { ...statement, memory: "symmetric" } : statement;
-}
-
-/** By region: the number of statements in `freed` up to its end. `freed` is `body` with some Deallocates added. */
-function endsOf(
-  bodies: readonly (readonly Statement[])[],
-  body: readonly Statement[],
-  freed: readonly Statement[],
-): readonly number[] {
-  const own = new Set(body);
-  const isAdded = (statement: Statement): boolean => statement.kind === "Deallocate" && !own.has(statement);
-  let end = 0;
-  let kept = 0;
-  let wanted = 0;
-  return bodies.map(({ length }) => {
-    wanted += length;
-    while (kept < wanted || (end < freed.length && isAdded(at(freed, end)))) {
-      if (!isAdded(at(freed, end))) kept++;
-      end++;
-    }
-    return end;
-  });
 }

@@ -3,14 +3,12 @@ import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
-import type { OneSidedProtocol } from "../host/collectives.ts";
 import { byClass } from "../host/alike/classes.ts";
 import { hostOn } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordAlike, recordHost } from "../record/record.ts";
-import type { RecorderOptions as HostOptions } from "../record/recorder.ts";
+import type { RecorderOptions } from "../record/recorder.ts";
 import { createCommon } from "../record/common.ts";
-import { at } from "../support/invariant.ts";
 import type { HostClass } from "./lowering-class.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import type { OnProgress } from "../support/progress.ts";
@@ -63,27 +61,20 @@ export function record(program: HostProgram, { rank, ...given }: RecordOptions):
 export function recordAll(
   classes: readonly HostClass[],
   given: Omit<RecordOptions, "rank">,
-  { protocolAt = null, onProgress }: RecordAllOptions = {},
+  { protocols, onProgress }: RecordAllOptions = {},
 ): readonly CommandList[] {
-  const options = checked(given);
+  const options = { ...checked(given), ...(protocols === undefined ? {} : { protocols }) };
   const common = createCommon();
   onProgress?.("recording");
   const count = classes.reduce((sum, { ranks }) => sum + ranks.length, 0);
   const lists: CommandList[] = [];
   for (const { ranks, host, rules } of classes) {
-    const first = at(ranks, 0);
-    const ofClass = {
-      ...options,
-      ...(protocolAt === null
-        ? {}
-        : { protocolAt: (statement: number) => protocolAt(first, statement) ?? options.protocol }),
-    };
     const attempt = (part: readonly number[]): readonly CommandList[] | null =>
-      part.length < fewestAlike ? null : recordAlike(host, rules, part, ofClass, common);
+      part.length < fewestAlike ? null : recordAlike(host, rules, part, options, common);
     for (const part of byClass(ranks, attempt)) {
       onProgress?.("recording ranks", lists.length, count);
       lists.push(
-        ...(part.made ?? part.ranks.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...ofClass }, common))),
+        ...(part.made ?? part.ranks.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...options }, common))),
       );
     }
   }
@@ -91,15 +82,15 @@ export function recordAll(
 }
 
 export interface RecordAllOptions {
-  /** The protocol of a top-level statement, if not all have the same. It is the same for all ranks of a class. */
-  readonly protocolAt?: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null;
+  /** By region, if not all have the same. */
+  readonly protocols?: RecorderOptions["protocols"] | undefined;
   readonly onProgress?: OnProgress | undefined;
 }
 
 /** With fewer ranks, recording each takes less time. */
 const fewestAlike = 3;
 
-function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<HostOptions, "rank"> {
+function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<RecorderOptions, "rank"> {
   if (devices !== undefined) requireWholeNumber("record(program, { devices })", devices, 1, mostDevices);
   const { allocator = "braid", communicators = "team", ...options } = resolveOptions(recordNames, others);
   const named = { sizes: sizesByName(sizes), scalars: scalarsByName(scalars) };

@@ -222,6 +222,8 @@ export interface HostProgram {
   /** Indexed by UnitId. */
   readonly units: readonly HostUnit[];
   readonly body: readonly Statement[];
+  /** By statement of the body: the region it came from, where each has options and a schedule of its own. */
+  readonly regions?: readonly number[];
   readonly iterDomainCount: number;
   readonly scalarCount: number;
   /** The next ExprId. */

@@ -13,14 +13,13 @@ import type { ExprId, HostProgram, Statement, TeamCommunication } from "../host/
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { evaluateScalar, printScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
-import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
 import { type Alike, rankNames, type RankPointToPoint, valuesOn } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
 import type { LocalLayout, SizeOf } from "./local-layout.ts";
 import { type Allocator, createRankMemory, type Held, hold, letGo, type RankMemory } from "./memory.ts";
 import { type Communicator, type CommunicatorModel, createStreams, type Streams } from "./streams.ts";
-import { createTape, failHere, type Tape } from "./tape.ts";
+import { createTape, currentRegion, failHere, type Tape } from "./tape.ts";
 
 /** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
 export interface RecorderOptions {
@@ -34,8 +33,8 @@ export interface RecorderOptions {
   readonly streams: number;
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: OneSidedProtocol;
-  /** Instead of `protocol`: by the position of a top-level statement. */
-  readonly protocolAt?: (statement: number) => OneSidedProtocol;
+  /** Instead of `protocol`: by region. */
+  readonly protocols?: readonly (OneSidedProtocol | undefined)[];
   readonly allocator: Allocator;
   readonly communicators: CommunicatorModel;
   /** The number of ranks; null if unknown. */
@@ -143,7 +142,7 @@ export function createRecorder(
 
 /** The protocol of the statement that is being recorded. */
 export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
-  return options.protocolAt?.(at(tape.path, 0)) ?? options.protocol;
+  return options.protocols?.[currentRegion(tape) ?? -1] ?? options.protocol;
 }
 
 export function failRecording(

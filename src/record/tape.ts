@@ -26,6 +26,7 @@ export interface Tape {
   readonly textOf: (statement: Statement) => string;
   /** Notes the statement of each origin, if several ranks are recorded. */
   readonly statements: Map<Origin, Statement> | null;
+  readonly regions: HostProgram["regions"];
   /** The current statement; null outside the program's body. */
   statement: Statement | null;
   /** The origin of the current visit, created for its first command. */
@@ -47,6 +48,7 @@ export function createTape(program: HostProgram, common: Common, alike: Alike | 
     latest: common.latest,
     textOf: common.statements(program),
     statements: alike?.statements ?? null,
+    regions: program.regions,
     statement: null,
     origin: null,
     path: [],
@@ -70,9 +72,20 @@ export function emit(tape: Tape, command: UnlinkedCommand): void {
 function currentOrigin(tape: Tape, before: Origin | undefined): Origin {
   const { path, iteration } = tape;
   const statement = tape.statement === null ? outside(tape) : tape.textOf(tape.statement);
+  const region = currentRegion(tape);
   const isBefore =
-    before?.statement === statement && sameNumbers(before.path, path) && sameNumbers(before.iteration, iteration);
-  return isBefore ? before : { statement, path: [...path], iteration: [...iteration] };
+    before?.statement === statement &&
+    before.region === region &&
+    sameNumbers(before.path, path) &&
+    sameNumbers(before.iteration, iteration);
+  if (isBefore) return before;
+  const origin = { statement, path: [...path], iteration: [...iteration] };
+  return region === undefined ? origin : { ...origin, region };
+}
+
+/** What comes before the body is of the first region, and what comes after it of the last. */
+export function currentRegion({ regions, path: [statement = 0] }: Tape): number | undefined {
+  return regions?.[statement] ?? regions?.at(-1);
 }
 
 /** Of commands without operands. The others nearly always differ between ranks. */

@@ -99,15 +99,11 @@ export function compileRegions(
   options: CompileOptions,
 ): AnyCompilation {
   const given = loweringOf(options);
-  const { lowered, ends } = lowerRegions(
+  const lowered = lowerRegions(
     placed,
     regions.map((region, position) => ({ region, lowering: { ...given, ...at(candidates, position).lowering } })),
     options.devices,
   );
-  const own = candidates.map(({ lowering: { protocol }, schedule }, position): RegionOptions => ({
-    ends: at(ends, position),
-    schedule,
-    ...(protocol === undefined ? {} : { protocol }),
-  }));
+  const own = candidates.map(({ lowering: { protocol }, schedule }): RegionOptions => ({ schedule, protocol }));
   return compile(lowered, { ...options, streams: candidateStreams, regions: own, verify: "off" });
 }

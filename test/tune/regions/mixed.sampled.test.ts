@@ -133,3 +133,18 @@ it("any lowering and schedule of each region of a sharded model, forward and bac
     draws(counts),
   );
 }, 120_000);
+
+it("signals that the only region with signals leaves out", async () => {
+  const fusion = pairs(3, 8, [4, 6, 8, 10, 12], "float");
+  const found = findRegions(fusion, {});
+  if (found === null) throw new Error("no regions");
+  const { placed, regions } = found;
+  const [get] = copyLoops;
+  if (get === undefined) throw new Error("no loop");
+  const last = placed.ops.length - at(regions, 3).ops.length;
+  const chosen = [{ lowering: get.lowering, schedule: { dropSignals: true } }, serial];
+  const cut = { placed, regions: cutRegions(placed, [0, last]) };
+  const compilation = verified(compileRegions(cut, chosen, { devices: 3 }));
+  expect(compilation.program.slots.length).toBeLessThan(compilation.recorded.slots.length);
+  await expectMixed(fusion, 3, compilation);
+});
