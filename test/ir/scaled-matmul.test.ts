@@ -236,6 +236,20 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
     (f) => scaledMatmul(f.input([4, 24], "float8_e4m3fn"), f.input([24, 8], "float8_e4m3fn"), ones(f), ones(f)),
     /multiple of 16/u,
   ],
+  "no scales": [
+    (f) => api.linear(f.input([4, 16], "float8_e4m3fn"), f.input([8, 16], "float8_e4m3fn")),
+    /only stores numbers/u,
+  ],
+  // From JavaScript.
+  "a missing scale": [
+    (f) =>
+      Reflect.apply(scaledMatmul, null, [
+        f.input([4, 16], "float8_e4m3fn"),
+        f.input([16, 8], "float8_e4m3fn"),
+        ones(f),
+      ]),
+    /operand 3 of scaledMatmul is not a tensor/u,
+  ],
   "operands of 16 bits": [
     (f) => scaledMatmul(f.input([4, 16], "bfloat16"), f.input([16, 8], "float8_e4m3fn"), ones(f), ones(f)),
     /an operand of a scaled matmul has another dtype/u,
@@ -273,6 +287,8 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
   ],
 };
 
-it.each(Object.entries(refused))("refuses %s", (_, [build, text]) => {
-  expect(diagnosticOf(() => build(new Fusion())).message).toMatch(text);
+it.each(Object.entries(refused))("refuses %s", (name, [build, text]) => {
+  const { message, help } = diagnosticOf(() => build(new Fusion()));
+  expect(message).toMatch(text);
+  if (name === "no scales") expect(help).toContain("scaledLinear()");
 });

@@ -64,7 +64,7 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
   const group = openDeviceGroup(options);
   return {
     prepare: async (program) => {
-      const list = (): DeviceList => programList(program, rank, { multiprocessors: group.gpu.smCount });
+      const list = (): DeviceList => programList(program, rank, { ...group.gpu, multiprocessors: group.gpu.smCount });
       return byBuffer(await group.prepare(list), program, rank);
     },
     close: group.close,

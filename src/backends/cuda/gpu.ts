@@ -79,6 +79,17 @@ export function gpuName(driver: NameOfDevice, device: number): string {
   return text(name);
 }
 
+interface AttributesOf {
+  readonly cuDeviceGetAttribute: (value: Out, attribute: number, device: number) => unknown;
+}
+
+/** 90 for compute capability 9.0. */
+export function capabilityOf(driver: AttributesOf, device: number): number {
+  const attribute = (number: number): number => out((value) => driver.cuDeviceGetAttribute(value, number, device));
+  const major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  return 10 * major + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+}
+
 /** Opens GPU `ordinal` for `rank`. Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`. */
 export function openGpu(rank: number, ordinal: number): Gpu {
   const raw = loadDriver();
@@ -95,9 +106,7 @@ export function openGpu(rank: number, ordinal: number): Gpu {
   const device = out((value) => call.cuDeviceGet(value, ordinal));
   const attribute = (number: number): number => out((value) => call.cuDeviceGetAttribute(value, number, device));
   const name = gpuName(call, device);
-  const capability =
-    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const capability = capabilityOf(call, device);
   if (capability < oldestCapability) tooOld(rank, name, capability);
   // Never released: cuBLASLt and NCCL keep state in the context for the life of the process.
   const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));

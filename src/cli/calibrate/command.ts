@@ -79,12 +79,13 @@ async function calibrate(
   places: ContenderPlaces,
   terminal: Terminal,
 ): Promise<ExitStatus> {
-  const { device } = machineOf(on, 0);
+  const { device, scales } = machineOf(on, 0);
+  const sizes = calibrationSizes[on];
   const date = new Date().toISOString().slice(0, 10);
   const hosts = host.hosts === 1 ? "" : `${host.hosts} hosts of `;
   const machine = `${hosts}${host.devices} x ${device}, Node ${process.versions.node}, ${date}`;
   try {
-    const profile = await measureProfile(host, { machine, on }, calibrationSizes[on]);
+    const profile = await measureProfile(host, { machine, on }, scales === true ? sizes : { ...sizes, scaled: [] });
     if (out === null) return exitStatus.ok;
     await writeOutput("--out", out, `${JSON.stringify(rounded(profile), undefined, 1)}\n`);
     terminal.out(`${out}: ${machine}\n`);

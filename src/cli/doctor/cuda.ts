@@ -6,13 +6,7 @@
 import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
 import { cudnnPrototypes } from "../../backends/cuda/bindings/cudnn-api.ts";
-import {
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-  type DriverFunctions,
-  driverPrototypes,
-  type Out,
-} from "../../backends/cuda/bindings/driver-api.ts";
+import { type DriverFunctions, driverPrototypes, type Out } from "../../backends/cuda/bindings/driver-api.ts";
 import {
   cudaLibraries,
   type CudaLibrary,
@@ -24,7 +18,7 @@ import {
 } from "../../backends/cuda/bindings/native-library.ts";
 import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
-import { gpuName, oldestCapability, out } from "../../backends/cuda/gpu.ts";
+import { capabilityOf, gpuName, oldestCapability, out } from "../../backends/cuda/gpu.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { DoctorFinding } from "./finding.ts";
 
@@ -99,11 +93,8 @@ function gpuFindings(driver: DriverFunctions): readonly DoctorFinding[] {
 }
 
 function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): DoctorFinding {
-  const attribute = (number: number): number => out((value) => driver.cuDeviceGetAttribute(value, number, device));
   const name = gpuName(driver, device);
-  const capability =
-    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const capability = capabilityOf(driver, device);
   const memory = out((value) => driver.cuDeviceTotalMem_v2(value, device));
   return {
     name: `GPU ${ordinal}`,

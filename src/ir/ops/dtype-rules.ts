@@ -67,7 +67,7 @@ export function requireComputed(dtype: DType, place: Call): void {
   reject(place, "dtype-mismatch", `${dtype} only stores numbers: nothing is computed with it`, {
     found: dtype,
     expected: computedFloats.join(", "),
-    help: 'convert first, for example cast(tensor, "float")',
+    help: 'multiply it with its scale by scaledMatmul() or scaledLinear(), or convert it: cast(tensor, "float")',
   });
 }
 

@@ -57,6 +57,8 @@ export interface CalibrationSizes {
   readonly m: readonly number[];
   readonly n: readonly number[];
   readonly k: readonly number[];
+  /** Of the operands of scaled GEMMs of the same sizes. */
+  readonly scaled: readonly DType[];
   /** One sequence of each length. */
   readonly attention: { readonly heads: number; readonly headSize: number; readonly lengths: readonly number[] };
   /** For sums of partial results. */
@@ -82,6 +84,7 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     m: [32, 256],
     n: [32, 256],
     k: [32, 256],
+    scaled: [],
     attention: { heads: 2, headSize: 32, lengths: [64, 256] },
     summed: ["float"],
     bytes: [kibi, 64 * kibi, 4 * mebi],
@@ -95,6 +98,7 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     m: [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
     n: [512, 1024, 2048, 8192],
     k: [512, 1024, 2048, 8192, 16_384],
+    scaled: ["float8_e4m3fn"],
     attention: { heads: 16, headSize: 128, lengths: [1024, 2048, 4096, 8192, 16_384] },
     summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],

@@ -94,7 +94,7 @@ export async function measureProfile(
 async function measureTables(calibration: Calibration, signal: number): Promise<MeasuredTables> {
   const { devices, sizes } = calibration;
   const products: GemmGrid[] = [];
-  for (const dtype of sizes.dtypes) products.push(await gemmGrid(calibration, dtype));
+  for (const dtype of [...sizes.dtypes, ...sizes.scaled]) products.push(await gemmGrid(calibration, dtype));
   return {
     products,
     memory: await timingsOf(calibration, "kernels", (bytes) => pointwise(devices, bytes)),

@@ -1,10 +1,10 @@
 /** The programs that calibration times. Each repeats one operation often enough to stand out. */
 import { Fusion } from "../../ir/api/fusion.ts";
 import { gradients } from "../../ir/api/gradients.ts";
-import { linear, matmul, neg, sdpa, set, sum } from "../../ir/api/ops.ts";
+import { linear, matmul, neg, scaledLinear, sdpa, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes, isComputed } from "../../numerics/dtype.ts";
 import type { GemmShape } from "../../simulate/interpolate.ts";
 
 const dtype = "float";
@@ -12,12 +12,15 @@ const { bytes: elementBytes } = dtypes[dtype];
 const tile = 16;
 const vectorBytes = 16;
 
-/** Every rank computes `count` GEMMs of [m, k] and [n, k], as in `linear`. */
+/** Every rank computes `count` GEMMs of [m, k] and [n, k], as in `linear`, scaled ones of floats of 8 bits. */
 export function gemms(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
-  const results = Array.from({ length: count }, () => linear(a, b));
-  for (const tensor of [a, b, ...results]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  const scales = isComputed(of) ? [] : [f.input([], "float"), f.input([], "float")];
+  const [ofA, ofB] = scales;
+  const product = (): TensorView => (ofA && ofB ? scaledLinear(a, b, ofA, ofB) : linear(a, b));
+  const results = Array.from({ length: count }, product);
+  for (const tensor of [a, b, ...scales, ...results]) tensor.setDeviceMesh(DeviceMesh.range(devices));
   for (const result of results) f.output(result);
   return f;
 }

@@ -11,11 +11,12 @@ import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { matmul, sum } from "../../../src/ir/api/ops.ts";
+import { matmul, scaledLinear, sum } from "../../../src/ir/api/ops.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
+import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
 
 const devices = 2;
-const target = { multiprocessors: 132 };
+const target = { capability: 90, multiprocessors: 132 };
 
 /** Chunks of rows are multiplied while the next ones travel. */
 function ring(): Fusion {
@@ -96,9 +97,24 @@ describe.each(Object.keys(cases))("%s", (name) => {
 
 it("leaves waits to memory operations where kernels that wait could hold more than half of the GPU", () => {
   const program = programOf("sum-over-links");
-  const kinds = (multiprocessors: number) => deviceOps(program, 0, { multiprocessors }).ops.map(({ kind }) => kind);
+  const kinds = (multiprocessors: number) =>
+    deviceOps(program, 0, { ...target, multiprocessors }).ops.map(({ kind }) => kind);
   expect(kinds(132)).not.toContain("batch");
   expect(kinds(1)).toContain("batch");
+});
+
+it("refuses scaled matmuls before Ada, with what to write instead", () => {
+  const f = new Fusion();
+  const [x, w] = [f.input([16, 32], "float8_e4m3fn"), f.input([16, 32], "float8_e5m2")];
+  f.output(scaledLinear(x, w, f.input([16], "float"), f.input([16], "float")));
+  const { program } = compile(f, { devices: 1, on: "cuda" });
+  expect(deviceOps(program, 0, { ...target, capability: 89 }).gemms).toHaveLength(1);
+  const found = diagnosticOf(() => deviceOps(program, 0, { ...target, capability: 86 }));
+  expect(found).toMatchObject({ code: "gpu-unsupported", found: "compute capability 8.6" });
+  expect(found.help).toContain('linear(cast(x, "bfloat16"), cast(weight, "bfloat16"))');
+  expect(deviceOps(compile(ring(), { devices, on: "cuda" }).program, 0, { ...target, capability: 80 }).ops).not.toEqual(
+    [],
+  );
 });
 
 function isSingle({ kind }: { readonly kind: string }): boolean {

@@ -11,7 +11,7 @@ import { matmul, sum } from "../../../src/ir/api/ops.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 
 const devices = 4;
-const target = { multiprocessors: 132 };
+const target = { capability: 90, multiprocessors: 132 };
 
 function ring(): Fusion {
   const f = new Fusion();

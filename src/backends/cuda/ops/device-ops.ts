@@ -13,12 +13,15 @@ import {
   type StreamInfo,
 } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { isScaled } from "../../../ir/ops/kinds/contractions.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import { communicatorTeams } from "../nccl/communicators.ts";
 import { commandWork } from "./command-work.ts";
 import type { DeviceOp, DeviceOps, PeerWait } from "./device-op.ts";
 import { joinWork, type ListedWork, type StreamWork, workOp } from "./join-work.ts";
+import { commandPlace, programNotes } from "./list-notes.ts";
 import { commandOf, waitRuns } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
 import { createPlanningTables } from "./planning.ts";
@@ -27,21 +30,27 @@ import { createPlanningTables } from "./planning.ts";
 export interface DeviceTarget {
   /** Kernels that wait for peers hold at most half of them. */
   readonly multiprocessors: number;
+  /** 90 for compute capability 9.0. */
+  readonly capability: number;
 }
+
+/** Tensor cores take floats of 8 bits from Ada on. */
+export const scaledCapability = 89;
 
 export interface PlanningOptions {
   /** Whether a command's signals and waits join its neighbours'. A traced run times every command by itself. */
   readonly joined?: boolean;
 }
 
-/** Throws `kernel-opaque` for an attention that cuDNN does not take. */
+/** Throws `kernel-opaque` for an attention that cuDNN does not take, and `gpu-unsupported` for a scaled matmul. */
 export function deviceOps(
   program: Program,
   rank: number,
-  { multiprocessors }: DeviceTarget,
+  { multiprocessors, capability }: DeviceTarget,
   { joined = true }: PlanningOptions = {},
 ): DeviceOps {
   const own = at(program.ranks, rank);
+  if (capability < scaledCapability) refuseScaled(program, rank, capability);
   const places = placesOf(program, rank);
   const tables = createPlanningTables(own.streams.length);
   const planning = { program, rank, places, tables };
@@ -85,6 +94,21 @@ export function deviceOps(
     ops,
     waitRuns: issued.flatMap(longRuns),
   };
+}
+
+function refuseScaled(program: Program, rank: number, capability: number): void {
+  const index = at(program.ranks, rank).commands.findIndex((command) => {
+    const kernel = command.kind === "launch" ? at(program.kernels, command.kernel) : null;
+    return kernel?.kind === "unit" && kernel.steps.some(isScaled);
+  });
+  if (index < 0) return;
+  const version = (of: number): string => `compute capability ${(of / 10).toFixed(1)}`;
+  fail("gpu-unsupported", "this GPU cannot multiply floats of 8 bits", {
+    place: commandPlace(programNotes(program, rank), index),
+    found: version(capability),
+    expected: `${version(scaledCapability)} or newer`,
+    help: 'multiply in bfloat16: mul(mul(linear(cast(x, "bfloat16"), cast(weight, "bfloat16")), scaleX), scaleW)',
+  });
 }
 
 /** Runs of several waits, whose stream reports only the first. */

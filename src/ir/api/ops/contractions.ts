@@ -59,6 +59,7 @@ export function scaledMatmul(
   scaleW: TensorView,
   options: ScaledOptions = {},
 ): TensorView {
+  callOf("scaledMatmul", [x, w, scaleX, scaleW]);
   return scaledLinear(x, permute(w, [1, 0]), scaleX, scaleW.rank === 2 ? permute(scaleW, [1, 0]) : scaleW, options);
 }
 
