@@ -3,10 +3,10 @@
  * one region follow those of the region before. All regions number tensors, streams, units and communications in common,
  * because each region continues the tables of those before it.
  */
-import { plainDomain, type Tensor, type TensorId } from "../ir/domain.ts";
+import type { Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
-import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts";
+import type { HostProgram, Statement, UnitId } from "../host/nodes.ts";
 import { deallocate } from "../passes/buffers/deallocate.ts";
 import { writeOverInputs } from "../passes/buffers/write-over-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
@@ -38,10 +38,9 @@ export interface RegionLowering {
  * Throws what `lower` throws.
  */
 export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): Lowered {
-  const untouched = createUntouched();
-  const decomposed = decomposeRegions(placed, regions, untouched);
+  const decomposed = decomposeRegions(placed, regions);
   const classes = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
-    joinedHost(placed, decomposed, untouched, { rank, rules }),
+    joinedHost(placed, decomposed, { rank, rules }),
   ).map(({ ranks, made, rules }): HostClass => ({ ranks, host: made, rules }));
   return { signature: placed, hosts: hostsOf(classes), classes };
 }
@@ -63,25 +62,21 @@ interface DecomposedRegions {
 }
 
 /** The passes on Fusions, which are the same for all ranks. */
-function decomposeRegions(
-  placed: FusionData,
-  regions: readonly RegionLowering[],
-  untouched: Untouched,
-): DecomposedRegions {
+function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]): DecomposedRegions {
   const tensors = [...placed.tensors];
+  // The whole is written over inputs at the end.
+  const { aliases: _, ...fusionOf } = placed;
   let { iterDomainCount, scalarCount } = placed;
   /** Tensors in whose place a pass has put another one. */
   const replaced = new Map<TensorId, TensorId>();
   const current = (id: TensorId): TensorId => replaced.get(id) ?? id;
   const found = regions.map(({ region, lowering }): DecomposedRegion => {
     const options = resolveLoweringOptions(lowering);
-    const inputs = region.inputs.map(current);
-    const own = new Set([...inputs, ...region.ops.flatMap(outputsOf)]);
     const fusion: FusionData = {
-      ...placed,
-      tensors: tensors.map((tensor) => (own.has(tensor.id) ? tensor : untouched(tensor))),
+      ...fusionOf,
+      tensors: [...tensors],
       ops: region.ops.map((op) => ({ ...op, inputs: op.inputs.map(current) })),
-      inputs,
+      inputs: region.inputs.map(current),
       outputs: region.outputs,
       iterDomainCount,
       scalarCount,
@@ -91,58 +86,39 @@ function decomposeRegions(
     ({ iterDomainCount, scalarCount } = decomposed);
     for (const [i, id] of region.outputs.entries()) replaced.set(id, at(decomposed.outputs, i));
     const made = new Set(decomposed.ops.flatMap(outputsOf));
-    for (const [id, tensor] of decomposed.tensors.entries()) {
-      if (id >= tensors.length || made.has(tensor.id)) tensors[id] = tensor;
-    }
+    keepMade(tensors, decomposed.tensors, made);
     return { fusion: decomposed, options, made };
   });
   return { regions: found, tensors, outputs: placed.outputs.map(current), iterDomainCount, scalarCount };
 }
 
-/**
- * In the tables of regions, what is in the place of a tensor that they do not touch: passes go through the whole table,
- * and pass over a tensor without axes. They may ask whether all tensors are on one mesh.
- */
-type Untouched = (tensor: Tensor) => Tensor;
-
-function createUntouched(): Untouched {
-  const all: Tensor[] = [];
-  const like = { dtype: "float", memory: "global", domain: plainDomain([]) } as const;
-  return ({ id, mesh }) => {
-    const known = all[id];
-    if (known?.mesh === mesh) return known;
-    const made = { ...like, id, mesh };
-    all[id] = made;
-    return made;
-  };
+/** New tensors, and those that a region makes, are as the region has them. */
+function keepMade(tensors: Tensor[], own: readonly Tensor[], made: ReadonlySet<TensorId>): void {
+  for (const tensor of own) if (tensor.id >= tensors.length || made.has(tensor.id)) tensors[tensor.id] = tensor;
 }
 
 function joinedHost(
   placed: FusionData,
   { regions, tensors, outputs, ...counts }: DecomposedRegions,
-  untouched: Untouched,
   ofRank: Pick<PassContext, "rank" | "rules">,
 ): HostProgram {
   const joined = [...tensors];
-  let last: Pick<HostProgram, "streams" | "units" | "exprCount" | "iterDomainCount" | "scalarCount"> = {
+  let last: HostTables & Pick<HostProgram, "iterDomainCount" | "scalarCount"> = {
     ...counts,
     streams: [],
     units: [],
     exprCount: 0,
   };
   const bodies = regions.map(({ fusion, options, made }) => {
-    const own = [...fusion.tensors, ...joined.slice(fusion.tensors.length).map(untouched)];
-    const segmented = segment.run({ ...fusion, tensors: own }, { ...ofRank, options });
-    const { units, iterDomainCount, scalarCount } = last;
-    const begun = { ...numberedFrom(segmented, units), streams: last.streams, iterDomainCount, scalarCount };
-    const host = runHostPasses({ ...begun, exprCount: last.exprCount }, { ...ofRank, options });
+    const { iterDomainCount, scalarCount } = last;
+    const known = [...fusion.tensors, ...joined.slice(fusion.tensors.length)];
+    const continued = { ...fusion, tensors: known, iterDomainCount, scalarCount };
+    const host = lowerAfter(last, continued, { ...ofRank, options });
     last = host;
-    for (const [id, tensor] of host.tensors.entries()) {
-      const known = joined[id];
-      if (known === undefined || made.has(tensor.id)) joined[id] = tensor;
-      // A later region may access it in peers' memory.
-      else if (tensor.memory === "symmetric") joined[id] = { ...known, memory: "symmetric" };
-    }
+    keepMade(joined, host.tensors, made);
+    // A later region may access it in peers' memory.
+    for (const [id, { memory }] of host.tensors.entries())
+      if (memory === "symmetric" && !made.has(at(joined, id).id)) joined[id] = { ...at(joined, id), memory };
     return host.body;
   });
   const { options } = at(regions, 0);
@@ -156,23 +132,34 @@ function joinedHost(
   let kept = 0;
   return {
     ...freed,
-    // What is freed is of the region before.
-    regions: freed.body.map((statement) =>
-      at(regionOf, statement.kind === "Deallocate" && !own.has(statement) ? kept - 1 : kept++),
+    // What is freed is of the region before. Copies to inputs are of the last.
+    regions: freed.body.map(
+      (statement) =>
+        regionOf[statement.kind === "Deallocate" && !own.has(statement) ? kept - 1 : kept++] ?? regions.length - 1,
     ),
   };
 }
 
-/** The program with its units numbered after `units`. */
-export function numberedFrom(program: HostProgram, units: readonly HostUnit[]): HostProgram {
+type HostTables = Pick<HostProgram, "streams" | "units" | "exprCount">;
+
+/** Lowers a Fusion for the ranks of `context`. Its streams, units and communications are numbered after those of `before`. */
+export function lowerAfter(
+  { streams, units, exprCount }: HostTables,
+  fusion: FusionData,
+  context: PassContext,
+): HostProgram {
+  const segmented = segment.run(fusion, context);
   const idOf = (id: UnitId): UnitId => makeId<UnitId>(units.length + id);
-  return {
-    ...program,
-    units: [...units, ...program.units.map((unit) => ({ ...unit, id: idOf(unit.id) }))],
-    body: program.body.map((statement) =>
+  const begun = {
+    ...segmented,
+    streams,
+    exprCount,
+    units: [...units, ...segmented.units.map((unit) => ({ ...unit, id: idOf(unit.id) }))],
+    body: segmented.body.map((statement) =>
       statement.kind === "PostOnStream" ? { ...statement, unit: idOf(statement.unit) } : statement,
     ),
   };
+  return runHostPasses(begun, context);
 }
 
 /** An Allocate names the memory of its tensor. */

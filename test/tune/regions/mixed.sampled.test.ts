@@ -2,7 +2,7 @@
  * Fusions cut into regions anywhere, each region with other lowering options and another schedule: the joined Program
  * verifies and has the oracle's result.
  */
-import { DiagnosticError, type Fusion } from "@braid-compiler/braid";
+import { DeviceMesh, DiagnosticError, Fusion, linear, set, type TensorView } from "@braid-compiler/braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { type AnyCompilation, verified } from "../../../src/compile/compile.ts";
@@ -147,4 +147,31 @@ it("signals that the only region with signals leaves out", async () => {
   const compilation = verified(compileRegions(cut, chosen, { devices: 3 }));
   expect(compilation.program.slots.length).toBeLessThan(compilation.recorded.slots.length);
   await expectMixed(fusion, 3, compilation);
+});
+
+it("an output over an input that a later region reads", async () => {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(2);
+  const sharded = (tensor: TensorView): TensorView => {
+    tensor.setDeviceMesh(mesh);
+    tensor.axis(0).parallelize("DIDx");
+    return tensor;
+  };
+  const [x, state] = [sharded(f.input([2, 4, 6])), sharded(f.input([2, 4, 6]))];
+  const layer = (input: TensorView): TensorView => {
+    const y = linear(input, f.input([6, 6]));
+    y.setDeviceMesh(mesh);
+    y.axis(0).parallelize("Stream");
+    return sharded(set(y));
+  };
+  f.output(layer(layer(x)), { alias: state });
+  f.output(sharded(set(state)));
+  const found = findRegions(f, {});
+  expect(found?.regions).toHaveLength(2);
+  if (found === null) return;
+  for (const loop of copyLoops) {
+    const chosen = [{ ...loop, schedule: {} }, serial];
+    for (const each of [chosen, chosen.toReversed()])
+      await expectMixed(f, 2, verified(compileRegions(found, each, { devices: 2 })));
+  }
 });
