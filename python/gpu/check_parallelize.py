@@ -589,6 +589,28 @@ def timed(sequence_parallel: bool, length: int, training: bool, save: Any = "min
     return {**facts, **ratios, "runs": what_runs(ours)}
 
 
+def kind_of(kernel: str) -> str:
+    """GEMMs, attention, communication or other kernels."""
+    for kind, marks in (("attention", ("cudnn", "flash", "fmha")), ("communication", ("nccl", "PtoP")), ("GEMMs", ("nvjet", "gemm", "cutlass"))):
+        if any(mark in kernel for mark in marks):
+            return kind
+    return "other"
+
+
+def shares(kernels: list[tuple[float, float, str]]) -> dict[str, float]:
+    """Milliseconds of a step in which a kernel of each kind runs and none of an earlier kind, and in which none runs."""
+    kinds = ("GEMMs", "attention", "other", "communication", "nothing")
+    edges = sorted((time, change, kind_of(name)) for start, end, name in kernels for time, change in ((start, 1), (end, -1)))
+    running = dict.fromkeys(kinds, 0)
+    found = dict.fromkeys(kinds, 0.0)
+    last = edges[0][0]
+    for time, change, kind in edges:
+        found[next((each for each in kinds if running[each] > 0), "nothing")] += time - last
+        running[kind] += change
+        last = time
+    return {kind: round(micros / 5 / 1000, 3) for kind, micros in found.items()}
+
+
 def profiled(sequence_parallel: bool, length: int) -> dict[str, Any]:
     """Microseconds of each kernel in one step of all layers, by Braid's plans and by torch.compile."""
     from torch.profiler import ProfilerActivity, profile
@@ -611,8 +633,11 @@ def profiled(sequence_parallel: bool, length: int) -> dict[str, Any]:
         if RANK == 0:
             FOLDER.mkdir(parents=True, exist_ok=True)
             kind = "sp" if sequence_parallel else "tp"
+            seen.export_chrome_trace(str(FOLDER / f"trace-{kind}-{length}-{name}.json"))
             (FOLDER / f"kernels-{kind}-{length}-{name}.txt").write_text(f"of one step of {len(model.layers)} layers\n{text}\n")
         facts[f"{name} kernels"] = round(sum(each[2] for each in rows) / 5 / 1000, 3)
+        kernels = [each for each in seen.events() if each.device_type == torch.autograd.DeviceType.CUDA]
+        facts[f"{name} time"] = shares([(each.time_range.start, each.time_range.end, each.name) for each in kernels])
     return {**facts, "plans": braid_torch.explain(), "runs": what_runs(ours)}
 
 

@@ -1,7 +1,6 @@
 /**
- * Gives each communication of a library, outside of loops, a matmul, linear or attention op to run beside, if the
- * statements from it to its Wait have none. Either it comes before the nearest such op above, with what makes its
- * operand:
+ * Gives each communication outside of loops a matmul, linear or attention op to run beside, if the statements from it to
+ * its Wait have none. Either it comes before the nearest such op above, with what makes its operand:
  *
  *   T3 = linear(T0, T2); Communication 1 (input=T4, output=T5); Wait Communication 1; T6 = linear(T3, T5)
  * becomes
@@ -14,12 +13,15 @@
  * becomes
  *   T4 = add(T2, T2); Communication 1 (input=T4, output=T5); T3 = matmul(T0, T1); Wait Communication 1
  *
+ * A loop whose matmul comes before its communication counts as such an op for the first: in a backward pass, what the
+ * gradient of a weight reads is gathered while the loop computes the gradient that its end scatters.
+ *
  * Communications with at most Allocates between them are first put in the order of their Waits. An op that alone covers
  * another communication stays there. At most two communications of a team are under way.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp, isTeamCommunication } from "../../host/traverse.ts";
+import { isOp, isTeamCommunication, walk } from "../../host/traverse.ts";
 import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
@@ -44,11 +46,11 @@ export const coverCommunications: Pass<"communicating", "communicating"> = {
 };
 
 /**
- * Statements that stay together: a communication of a library, the Wait for one, an op that can cover one, another
- * statement that may move, or anything else.
+ * Statements that stay together: a communication, the Wait for one, an op or a loop that can cover one, another statement
+ * that may move, or anything else.
  */
 interface Block {
-  readonly kind: "post" | "wait" | "cover" | "light" | "fixed";
+  readonly kind: "post" | "wait" | "cover" | "loop" | "light" | "fixed";
   readonly statements: readonly Statement[];
   /** Those of a Wait are its communication's. */
   readonly uses: BlockUses;
@@ -100,16 +102,25 @@ function classified(program: HostProgram): readonly Block[] {
     }
     const awaited = first.kind === "Wait" ? posted.get(first.target) : undefined;
     if (awaited !== undefined) return { kind: "wait", statements, uses: usesOf([awaited]), of: awaited };
-    return { kind: kindOf(first), statements, uses, of: null };
+    return { kind: isCoveringLoop(statements) ? "loop" : kindOf(first), statements, uses, of: null };
   });
 }
 
 const covering: ReadonlySet<string> = new Set(["Matmul", "Linear", "GroupedMatmul", "Sdpa", "SdpaBackward"]);
 
+const communicating: ReadonlySet<string> = new Set(["Communication", "CollectivePermute", "P2PCommunication"]);
+
 function kindOf(statement: Statement): "cover" | "light" | "fixed" {
   if (covering.has(statement.kind)) return "cover";
   const moves = isOp(statement) || statement.kind === "PostOnStream" || statement.kind === "Allocate";
   return moves ? "light" : "fixed";
+}
+
+/** Whether it is a loop whose ops run before it communicates. */
+function isCoveringLoop(statements: readonly Statement[]): boolean {
+  if (at(statements, 0).kind !== "GetCurrentStream") return false;
+  const first = walk(statements).find((each) => covering.has(each.kind) || communicating.has(each.kind));
+  return first !== undefined && covering.has(first.kind);
 }
 
 /** By communication with a Wait: the ops and loops between them. */
@@ -175,7 +186,7 @@ function hoist(placed: Block[], others: number, reorders: boolean): boolean {
       continue;
     }
     staying.unshift(block);
-    if (block.kind === "cover") {
+    if (block.kind === "cover" || block.kind === "loop") {
       placed.splice(j, placed.length - j, ...moving, ...staying);
       return true;
     }
@@ -197,7 +208,7 @@ function defer(placed: Block[], covers: Map<ExprId, number>, isWorth: (op: Block
   const begun = new Set<ExprId>();
   for (let j = placed.length - 2; j >= Math.max(0, placed.length - reach); j--) {
     const block = at(placed, j);
-    if (block.kind === "fixed") return false;
+    if (block.kind === "fixed" || block.kind === "loop") return false;
     const losing = [...awaited].filter((id) => !begun.has(id));
     if (
       block.kind === "cover" &&
