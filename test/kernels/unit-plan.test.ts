@@ -50,6 +50,20 @@ describe("joined values", () => {
     checkUnit(unit, 1);
   });
 
+  it("are written through reshapes that merge axes, as in rotary embeddings", () => {
+    const halves = [
+      [4, 2, 3, 1],
+      [4, 2, 3, 1],
+    ];
+    const unit = buildUnit(halves, (u, a, b) => {
+      const pairs = u.reshape(u.cat(3, u.unary("neg", a), b), [4, 2, 6]);
+      return [u.reshape(u.permute(pairs, [1, 0, 2]), [2, 1, 4, 6])];
+    });
+    expect(planUnit(unit)).toMatchObject({ valueBytes: 0 });
+    expect(loads(unit)).toEqual([1, 1]);
+    checkUnit(unit, 3);
+  });
+
   it.each([
     ["two values read", (u: UnitBuilder, joined: number) => [u.unary("neg", joined), u.unary("abs", joined)]],
     ["a reshape follows", (u: UnitBuilder, joined: number) => [u.reshape(joined, [8, 3])]],

@@ -7,6 +7,7 @@
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { isPacked } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
+import { isOneOf } from "../../support/is-one-of.ts";
 import type { Phase } from "../phase.ts";
 import type { Instruction, NestMemory, Nest } from "./nest.ts";
 import { isViewStep } from "./view-index.ts";
@@ -58,7 +59,7 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     let value = cat;
     while (!stored.has(value)) {
       const [reader, ...others] = at(readers, value);
-      if (reader === undefined || others.length > 0 || !joinsThrough(reader)) return false;
+      if (reader === undefined || others.length > 0 || !joinsThrough(unit, reader)) return false;
       value = reader.output;
     }
     return value !== cat;
@@ -97,11 +98,37 @@ function readersOf({ values, steps }: Pick<UnitKernel, "values" | "steps">): rea
   return readers;
 }
 
-/** Whether each box of a step's operand is a box of its result, so that a cat before it need not be stored. */
+const joinKinds = ["Cat", "Permute", "Unary", "Cast"] as const;
+
+/** Views that keep the order of elements. */
+const rowMajorViews = ["Reshape", "Broadcast", "Squeeze"] as const;
+
+/**
+ * Whether each box of a step's operand is a box of its result, possibly with steps between its elements, so that a cat
+ * before it need not be stored.
+ */
 export function joinsThrough(
+  { values }: Pick<UnitKernel, "values">,
   step: UnitStep,
-): step is Extract<UnitStep, { kind: "Cat" | "Permute" | "Unary" | "Cast" }> {
-  return step.kind === "Cat" || step.kind === "Permute" || step.kind === "Unary" || step.kind === "Cast";
+): step is Extract<UnitStep, { kind: (typeof joinKinds)[number] | (typeof rowMajorViews)[number] }> {
+  const { kind } = step;
+  if (isOneOf(joinKinds, kind)) return true;
+  const shapeOf = (value: number): readonly number[] => at(values, value).shape;
+  return isOneOf(rowMajorViews, kind) && mergedAxes(shapeOf(at(step.inputs, 0)), shapeOf(step.output)) !== null;
+}
+
+/** How many axes of `input` each axis of `output` merges, if the reshape splits none; otherwise null. */
+export function mergedAxes(input: readonly number[], output: readonly number[]): readonly number[] | null {
+  let next = 0;
+  const merged: number[] = [];
+  for (const extent of output) {
+    const first = next;
+    let count = 1;
+    while (count < extent && next < input.length) count *= at(input, next++);
+    if (count !== extent) return null;
+    merged.push(next - first);
+  }
+  return input.slice(next).every((extent) => extent === 1) ? merged : null;
 }
 
 /**

@@ -15,7 +15,8 @@ import {
 import type { PadWidth } from "../../ir/ops/kinds/views/pad.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { computeType, constant, type Expression, operand } from "../../numerics/scalar/expression.ts";
-import { at } from "../../support/invariant.ts";
+import { contiguousStrides } from "../../commands/view.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import {
   accessTo,
@@ -29,7 +30,7 @@ import {
 } from "./build-nest.ts";
 import { createIndexSpace, insideExpression, unsplit } from "./index-space.ts";
 import type { Nest, ValuePlacement } from "./nest.ts";
-import { joinsThrough } from "./stored-values.ts";
+import { joinsThrough, mergedAxes } from "./stored-values.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
@@ -45,8 +46,9 @@ export function valueNests(graph: UnitGraph, value: number): readonly Nest[] {
 
 /** A part of a value that one nest writes. */
 interface Box {
-  readonly start: readonly number[];
   readonly shape: readonly number[];
+  /** The value's index for an index of the box. */
+  readonly place: (index: readonly Affine[]) => readonly Affine[];
   /** Adds the instructions for the element at an index of the box. The last one is the element. */
   readonly element: (body: Body, index: readonly Affine[]) => number;
 }
@@ -56,25 +58,20 @@ function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
   const step = graph.producers[value];
   if (step?.kind === "Cat") return catBoxes(graph, step);
   if (step?.kind === "Pad") return padBoxes(graph, step);
-  if (step === undefined || !joinsThrough(step)) return null;
   const { values } = graph.unit;
+  if (step === undefined || !joinsThrough(graph.unit, step)) return null;
   const input = at(step.inputs, 0);
   const boxes = graph.placements[input] === undefined ? boxesOf(graph, input) : null;
   if (boxes === null) return null;
   switch (step.kind) {
     case "Permute": {
       const { order } = step;
-      const permuted = (list: readonly number[]): readonly number[] => order.map((axis) => at(list, axis));
-      return boxes.map(({ start, shape, element }) => ({
-        start: permuted(start),
-        shape: permuted(shape),
-        element: (body, index) =>
-          element(
-            body,
-            order.map((_, axis) => at(index, order.indexOf(axis))),
-          ),
-      }));
+      return placed(boxes, (index) => order.map((axis) => at(index, axis)));
     }
+    case "Reshape":
+    case "Broadcast":
+    case "Squeeze":
+      return placed(boxes, mergeIndex(at(values, input).shape, at(values, value).shape));
     case "Unary":
     case "Cast": {
       const { dtype } = at(values, input);
@@ -88,7 +85,25 @@ function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
   }
 }
 
-function boxNest(graph: UnitGraph, value: number, { start, shape, element }: Box): Nest {
+/** Boxes of a value that has the elements at `place` of each of their indices. */
+function placed(boxes: readonly Box[], place: Box["place"]): readonly Box[] {
+  return boxes.map((box) => ({ ...box, place: (index) => place(box.place(index)) }));
+}
+
+/** The index in `output` for one in `input`, whose axes are merged. */
+function mergeIndex(input: readonly number[], output: readonly number[]): Box["place"] {
+  const merged = mergedAxes(input, output);
+  invariant(merged !== null, "a join goes through a view that only merges axes", { input, output });
+  return (index) => {
+    let next = 0;
+    return merged.map((count) => {
+      const range = [next, (next += count)] as const;
+      return dot(index.slice(...range), contiguousStrides(input.slice(...range)));
+    });
+  };
+}
+
+function boxNest(graph: UnitGraph, value: number, { shape, place, element }: Box): Nest {
   return settleLoops(unsplit(shape), (space) => {
     const body = createBody(graph, space);
     element(body, space.axes);
@@ -98,13 +113,9 @@ function boxNest(graph: UnitGraph, value: number, { start, shape, element }: Box
       reducedLoops: [],
       reduction: null,
       body: body.instructions,
-      target: accessTo(placementOf(graph, value), shiftedIndex(space.axes, start)),
+      target: accessTo(placementOf(graph, value), place(space.axes)),
     };
   });
-}
-
-function shiftedIndex(index: readonly Affine[], by: readonly number[]): readonly Affine[] {
-  return index.map((axis, i) => sum([axis, constantIndex(at(by, i))]));
 }
 
 function catBoxes(graph: UnitGraph, { axis, inputs }: Extract<UnitStep, { kind: "Cat" }>): readonly Box[] {
@@ -114,10 +125,18 @@ function catBoxes(graph: UnitGraph, { axis, inputs }: Extract<UnitStep, { kind: 
     const { shape } = at(unit.values, input);
     const first = next;
     next += at(shape, axis);
-    const whole: Box = { start: shape.map(() => 0), shape, element: (body, index) => body.read(input, index) };
+    const whole = wholeBox(shape, (body, index) => body.read(input, index));
     const boxes = (graph.placements[input] === undefined ? boxesOf(graph, input) : null) ?? [whole];
-    return boxes.map((box) => ({ ...box, start: box.start.with(axis, at(box.start, axis) + first) }));
+    return placed(boxes, shiftedBy(shape.map((_, i) => (i === axis ? first : 0))));
   });
+}
+
+function wholeBox(shape: readonly number[], element: Box["element"]): Box {
+  return { shape, place: (index) => index, element };
+}
+
+function shiftedBy(by: readonly number[]): Box["place"] {
+  return (index) => index.map((axis, i) => sum([axis, constantIndex(at(by, i))]));
 }
 
 function padBoxes({ unit }: UnitGraph, { widths, value, inputs, output }: PadStep): readonly Box[] {
@@ -125,8 +144,9 @@ function padBoxes({ unit }: UnitGraph, { widths, value, inputs, output }: PadSte
   const { shape } = at(unit.values, input);
   const { dtype, shape: whole } = at(unit.values, output);
   const removed = widths.map(({ before }) => Math.max(0, -before));
+  const starts = widths.map(({ before }) => Math.max(0, before));
   const inside = {
-    start: widths.map(({ before }) => Math.max(0, before)),
+    place: shiftedBy(starts),
     shape: shape.map(
       (extent, axis) => extent + Math.min(0, at(widths, axis).before) + Math.min(0, at(widths, axis).after),
     ),
@@ -134,12 +154,12 @@ function padBoxes({ unit }: UnitGraph, { widths, value, inputs, output }: PadSte
   const filled = numberExpression(value, dtype);
   // Beside the inside along one axis: within it along earlier axes, over all of later ones.
   const beside = (axis: number, from: number, length: number): Box => ({
-    start: whole.map((_, i) => (i < axis ? at(inside.start, i) : i === axis ? from : 0)),
+    place: shiftedBy(whole.map((_, i) => (i < axis ? at(starts, i) : i === axis ? from : 0))),
     shape: whole.map((extent, i) => (i < axis ? at(inside.shape, i) : i === axis ? length : extent)),
     element: (body) => body.apply(filled),
   });
   return [
-    { ...inside, element: (body, index) => body.read(input, shiftedIndex(index, removed)) },
+    { ...inside, element: (body, index) => body.read(input, shiftedBy(removed)(index)) },
     ...widths.flatMap(({ before, after }: PadWidth, axis): readonly Box[] => [
       beside(axis, 0, Math.max(0, before)),
       beside(axis, at(whole, axis) - Math.max(0, after), Math.max(0, after)),
@@ -152,7 +172,7 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
   const { values } = graph.unit;
   const [tensor, indices, source] = [at(step.inputs, 0), at(step.inputs, 1), at(step.inputs, 2)];
   const { dtype, shape } = at(values, tensor);
-  const copy: Box = { start: shape.map(() => 0), shape, element: (body, index) => body.read(tensor, index) };
+  const copy = wholeBox(shape, (body, index) => body.read(tensor, index));
   const extent = at(shape, step.axis);
   const added = at(values, source).shape;
   const isInPlace = graph.placements[tensor]?.memory === graph.placements[step.output]?.memory;
