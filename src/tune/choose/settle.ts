@@ -15,7 +15,7 @@ import { withNames } from "../../ir/origin.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
-import { simulate, type Simulation } from "../../simulate/simulate.ts";
+import { simulate } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
 import { type FewerLayers, shortened } from "../regions/fewer-layers.ts";
 import { compileRegions, withPlaced } from "../regions/region-fusion.ts";
@@ -43,48 +43,41 @@ export function settle(
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const predict = ({ program }: AnyCompilation): Simulation => simulate(program, profile, { graph });
-  const shorter = shortened(found, keysOfRegions(found, distinct));
-  const settled = (candidate: ScheduleCandidate, regions: Settled["regions"], forms: Forms): Settled => {
+  const all: FewerLayers = { ...found, positions: [...found.regions.keys()] };
+  const shorter = shortened(
+    found,
+    all.positions.map((position) => regionAt(distinct, position)?.key ?? ""),
+  );
+  const settled = (
+    candidate: ScheduleCandidate,
+    regions: Settled["regions"],
+    compiled: (of: FewerLayers) => AnyCompilation,
+  ): Settled => {
     const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
-    if (shorter === null) {
-      const compilation = forms.whole();
-      const { milliseconds, assumptions } = predict(compilation);
-      const commands = commandsOfRanks(compilation.program.ranks);
-      return { candidate, milliseconds, assumptions, margin, commands, compiled: () => compilation, regions };
+    if (shorter !== null) {
+      const [few, more] = [compiled(shorter.few), compiled(shorter.more)];
+      const predicted = predictLayers(few.program, more.program, shorter.missing, profile, graph);
+      return { candidate, ...predicted, margin, compiled: () => compiled(all), regions };
     }
-    const [few, more] = [forms.short(shorter.few), forms.short(shorter.more)];
-    return {
-      candidate,
-      ...predictLayers(few.program, more.program, shorter.missing, profile, graph),
-      margin,
-      compiled: forms.whole,
-      regions,
-    };
+    const compilation = compiled(all);
+    const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
+    const commands = commandsOfRanks(compilation.program.ranks);
+    return { candidate, milliseconds, assumptions, margin, commands, compiled: () => compilation, regions };
   };
-  const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
-    const chosenAt = new Map(
-      regions.flatMap(({ positions, choice }) => positions.map((position) => [position, choice.chosen] as const)),
-    );
-    const compiled = (of: FoundRegions, positions: readonly number[]): AnyCompilation => {
-      const form = withSerialJoined(
-        of,
-        positions.map((position) => chosenAt.get(position) ?? serial),
-      );
+  const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled =>
+    settled(candidate, regions, (of) => {
+      const chosen = of.positions.map((position) => regionAt(regions, position)?.choice.chosen ?? serial);
+      const form = withSerialJoined(of, chosen);
       return compileRegions(form, form.candidates, options);
-    };
-    return settled(candidate, regions, {
-      whole: () => compiled(found, [...found.regions.keys()]),
-      short: (program) => compiled(program, program.positions),
     });
+  const compiledSerial = (of: FewerLayers): AnyCompilation => {
+    const { lowering, schedule } = serial;
+    const given = { ...(of === all ? options : withPlaced(of.placed, options)), ...lowering };
+    const fusion = of === all ? source : { data: () => of.placed };
+    return compile(fusion, { ...given, streams: candidateStreams, schedule, verify: "off" });
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
-  const whole = canBeSerial
-    ? settled(serial, distinct, {
-        whole: () => compileSerial(source, options),
-        short: ({ placed }) => compileSerial({ data: () => placed }, withPlaced(placed, options)),
-      })
-    : null;
+  const whole = canBeSerial ? settled(serial, distinct, compiledSerial) : null;
   const only = (kept: readonly DistinctRegion[]): readonly DistinctRegion[] =>
     whole === null ? distinct : distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
   const loops = distinct.filter(isLoop);
@@ -101,12 +94,12 @@ export function settle(
     ...(whole === null ? [] : [whole]),
     ...forms
       .filter(({ regions }) => whole === null || regions.some(({ choice }) => !isSerial(choice.chosen)))
-      .filter(({ key }, i, all) => all.findIndex((other) => other.key === key) === i)
+      .filter(({ key }, i, every) => every.findIndex((other) => other.key === key) === i)
       .map(({ candidate, regions }) => joined(candidate, regions)),
   ]);
   const { regions, candidate: chosen, margin } = picked;
   const compilation = picked.compiled();
-  const milliseconds = shorter === null ? picked.milliseconds : predict(compilation).milliseconds;
+  const { milliseconds } = shorter === null ? picked : simulate(compilation.program, profile, { graph });
   const others = considered.filter(({ candidate }) => candidate !== chosen);
   const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
@@ -149,9 +142,8 @@ function predictLayers(
   };
 }
 
-function keysOfRegions({ regions }: FoundRegions, distinct: readonly DistinctRegion[]): readonly string[] {
-  const keys = new Map(distinct.flatMap(({ positions, key }) => positions.map((position) => [position, key] as const)));
-  return regions.map((_, position) => keys.get(position) ?? "");
+function regionAt(distinct: readonly DistinctRegion[], position: number): DistinctRegion | undefined {
+  return distinct.find(({ positions }) => positions.includes(position));
 }
 
 function serialOf({ choice }: DistinctRegion): Considered | undefined {
@@ -177,27 +169,15 @@ function withSerialJoined(
   { placed, regions }: FoundRegions,
   candidates: readonly ScheduleCandidate[],
 ): FoundRegions & { readonly candidates: readonly ScheduleCandidate[] } {
-  const isFirst = (position: number): boolean =>
-    position === 0 || !isSerial(at(candidates, position)) || !isSerial(at(candidates, position - 1));
-  let ops = 0;
-  const starts = regions.map((region) => {
-    ops += region.ops.length;
-    return ops - region.ops.length;
-  });
+  const firsts = [...candidates.keys()].filter(
+    (position) => position === 0 || ![position - 1, position].every((each) => isSerial(at(candidates, each))),
+  );
+  const starts = firsts.map((position) => placed.ops.indexOf(at(at(regions, position).ops, 0)));
   return {
     placed,
-    regions: cutRegions(
-      placed,
-      starts.filter((_, position) => isFirst(position)),
-    ),
-    candidates: candidates.filter((_, position) => isFirst(position)),
+    regions: cutRegions(placed, starts),
+    candidates: firsts.map((position) => at(candidates, position)),
   };
-}
-
-/** Compiles a form of the program, and of one with fewer layers. */
-interface Forms {
-  readonly whole: () => AnyCompilation;
-  readonly short: (program: FewerLayers) => AnyCompilation;
 }
 
 interface Settled extends Considered {
@@ -214,11 +194,6 @@ const mostCommands = 50_000;
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
 const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
 const someLoopsByRegion: ScheduleCandidate = { name: "some loops by region", lowering: {}, schedule: {} };
-
-function compileSerial(source: HasFusionData, options: Omit<ChooseOptions, "graph">): AnyCompilation {
-  const { lowering, schedule } = serial;
-  return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
-}
 
 function headline(
   { candidate, milliseconds }: Considered,
