@@ -10,7 +10,7 @@ import type { HostProgram, Statement, UnitId } from "../host/nodes.ts";
 import { deallocate } from "../passes/buffers/deallocate.ts";
 import { writeOverInputs } from "../passes/buffers/write-over-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
-import { decompose, placingNames, runHostPasses } from "../passes/pipeline.ts";
+import { decompose, runHostPasses } from "../passes/pipeline.ts";
 import type { PassContext } from "../passes/pass.ts";
 import { segment } from "../passes/segment/segment.ts";
 import { makeId } from "../support/ids.ts";
@@ -74,6 +74,7 @@ function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]
     const options = resolveLoweringOptions(lowering);
     const fusion: FusionData = {
       ...fusionOf,
+      isPlaced: true,
       tensors: [...tensors],
       ops: region.ops.map((op) => ({ ...op, inputs: op.inputs.map(current) })),
       inputs: region.inputs.map(current),
@@ -81,8 +82,7 @@ function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]
       iterDomainCount,
       scalarCount,
     };
-    const unplaced = { ...options, disablePass: [...options.disablePass, ...placingNames] };
-    const { decomposed } = decompose(fusion, { rank: 0, options: unplaced });
+    const { decomposed } = decompose(fusion, { rank: 0, options });
     ({ iterDomainCount, scalarCount } = decomposed);
     for (const [i, id] of region.outputs.entries()) replaced.set(id, at(decomposed.outputs, i));
     const made = new Set(decomposed.ops.flatMap(outputsOf));

@@ -19,6 +19,8 @@ export interface FusionData {
   readonly iterDomainCount: number;
   /** The next number of a scalar `i<n>`. */
   readonly scalarCount: number;
+  /** A part of a Fusion whose tensors have their meshes and shardings: lowering does not place them again. */
+  readonly isPlaced?: true;
   /** Which ops compositions made; only `gradients` reads it. Absent if there are none. */
   readonly markers?: readonly Marker[];
   /** What `gradients` added; only checks read it. Absent if nothing was differentiated. */

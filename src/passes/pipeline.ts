@@ -118,7 +118,7 @@ export function decompose(fusion: FusionData, context: PassContext, observe: Pas
   let decomposed = fusion;
   for (const pass of Object.values(fusionPasses)) {
     const before = decomposed;
-    const isDisabled = disablePass.includes(pass.name);
+    const isDisabled = disablePass.includes(pass.name) || (fusion.isPlaced === true && placesTensors(pass));
     const made = (own: LoweringOptions): FusionData =>
       step(pass, before, () => (isDisabled ? before : pass.run(before, { ...context, options: own })));
     if (isDisabled || !isSure) decomposed = made(options);
@@ -164,11 +164,6 @@ export function placeTensors(fusion: FusionData, context: PassContext): FusionDa
 function placesTensors(pass: { readonly to: Stage }): pass is Pass<"fusion", "fusion"> {
   return pass.to === "fusion";
 }
-
-/** The passes of `placeTensors`. */
-export const placingNames: readonly string[] = Object.values(fusionPasses)
-  .filter(placesTensors)
-  .map(({ name }) => name);
 
 /** Lowers a host program of top-level statements. Throws as `runPipeline`. */
 export function runHostPasses(

@@ -16,7 +16,6 @@ import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transfor
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
-import { placingNames } from "../../passes/pipeline.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
@@ -44,6 +43,7 @@ export function regionFusion(placed: FusionData, { ops, inputs, outputs }: Fusio
   });
   const data: FusionData = {
     kind: "Fusion",
+    isPlaced: true,
     tensors,
     ops: ops.map((op) => renamedOp(op, idOf)),
     inputs: inputs.map(idOf),
@@ -80,14 +80,9 @@ function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
   );
 }
 
-/** The options for a part of a Fusion, whose tensors have their meshes and shardings. */
+/** The options for a part of a Fusion: sizes of its axes may follow from meshes of other tensors. */
 export function withPlaced<Options extends CompileOptions>(placed: FusionData, options: Options): Options {
-  const { disablePass = [], sizes } = options;
-  return {
-    ...options,
-    sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(sizes)]),
-    disablePass: [...disablePass, ...placingNames],
-  };
+  return { ...options, sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(options.sizes)]) };
 }
 
 // Compiles a Fusion whose regions have different lowering options and schedules.

@@ -15,7 +15,7 @@ import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import { type Decomposed, placingNames } from "../../passes/pipeline.ts";
+import type { Decomposed } from "../../passes/pipeline.ts";
 import { isResharding } from "../../passes/routes/sharding.ts";
 import { segment } from "../../passes/segment/segment.ts";
 import { exchangeReductions } from "../../passes/stream-loops/exchange-reductions.ts";
@@ -195,8 +195,7 @@ export function findRegions(fusion: HasFusionData, given: Partial<LoweringOption
 function withGathers(lowered: Decomposed, given: Partial<LoweringOptions>): Decomposed {
   const placed = withLoopGathers(lowered.placed, lowered.decomposed);
   if (placed === lowered.placed) return lowered;
-  const disablePass = [...(given.disablePass ?? []), ...placingNames];
-  return { ...decomposedData({ data: () => placed }, { ...given, disablePass }), placed };
+  return { ...decomposedData({ data: () => ({ ...placed, isPlaced: true }) }, given), placed };
 }
 
 /** Loops of collectives may have other ops than loops of sends and receives. */

@@ -4,7 +4,6 @@ import { lowerRegions } from "../../../src/compile/lower-regions.ts";
 import { lowerRanks } from "../../../src/compile/lower.ts";
 import type { Statement } from "../../../src/host/nodes.ts";
 import { walk } from "../../../src/host/traverse.ts";
-import { placingNames } from "../../../src/passes/pipeline.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
 import { cutRegions, findRegions } from "../../../src/tune/regions/split-regions.ts";
@@ -32,7 +31,7 @@ it.each([{ overlap: false, backend: "nccl" } as const, { deviceLoops: true, back
     );
     for (const rank of [0, 3]) {
       for (const [i, region] of regions.entries()) {
-        const alone = lowerRanks(regionFusion(placed, region).fusion, 4, { ...lowering, disablePass: placingNames });
+        const alone = lowerRanks(regionFusion(placed, region).fusion, 4, lowering);
         const { body, regions: regionOf = [] } = at(hosts, rank);
         const own = body.filter((_, position) => regionOf[position] === i);
         expect(kindsOf(own)).toEqual(kindsOf(at(alone.hosts, rank).body));
