@@ -1,12 +1,13 @@
-"""A GEMM of our own for sm_90a beside cuBLASLt, and beside communication, on one GPU with the host as its peer.
+"""A GEMM of our own for sm_90a beside cuBLASLt, and beside communication with the host or a second GPU.
 
-    python3 bench/gemm/measure.py
+    python3 bench/gemm/measure.py [gemms] [moves]
 
-needs one H100 or H200, PyTorch and cuda-bindings. It checks values and bits, then prints
+needs H100 or H200, PyTorch and cuda-bindings. It checks values and bits, then prints
   a row per GEMM       the best of cuBLASLt's 8 heuristics, and how fast ours is beside it and beside the first of them
-  a row per gather     rows of A arrive from the host: GEMMs of chunks, and one GEMM that waits for the rows of its tiles
-  a row per scatter    rows of C leave for the host: copies after GEMMs of chunks, and one GEMM that stores to the host
-Copies take about as long as the GEMM: PCIe is a slow link, and the sizes are chosen for it.
+  a row per gather     rows of A arrive from the peer: GEMMs of chunks, and one GEMM that waits for the rows of its tiles
+  a row per scatter    rows of C leave for the peer: copies after GEMMs of chunks, and one GEMM that stores to the peer
+The peer is the second GPU if there is one, and computes nothing meanwhile; otherwise the host over PCIe. The sizes are
+chosen for the link, so that copies take about as long as the GEMM.
 """
 
 import ctypes
@@ -25,6 +26,13 @@ sys.path.insert(0, os.path.join(here, "../../python/src"))
 from braid_torch.cuda import gemms as lt  # noqa: E402
 
 NEVER = 1 << 30
+HAS_PEER = torch.cuda.device_count() > 1
+# Rows, contracted axis and columns.
+GATHERS = ((8192, 8192, 8192), (4096, 4096, 8192), (8192, 4096, 16384))
+SCATTERS = ((8192, 8192, 8192), (4096, 8192, 4096), (8192, 16384, 4096))
+if HAS_PEER:
+    GATHERS = ((16384, 8192, 1024), (16384, 4096, 1024), (8192, 8192, 2048), (8192, 4096, 3072))
+    SCATTERS = ((16384, 1024, 8192), (16384, 1024, 4096), (8192, 2048, 8192), (8192, 2048, 4096))
 SOURCE = open(os.path.join(here, "gemm.cu")).read()
 # Columns of a tile, stages and CTAs in a cluster.
 FORMS = ((256, 4, 1), (256, 4, 2), (128, 6, 1), (128, 6, 2))
@@ -215,16 +223,20 @@ def timed(runs, rounds=5):
 
 
 def timed_cool(runs, rounds=11):
-    """The same of single runs after a pause of 6 ms, so that no contender has a hotter GPU than another."""
-    times = {name: [] for name in runs}
+    """The same of single runs as graphs, after a pause of 6 ms, so that no contender has a hotter GPU than another."""
+    times, graphs = {name: [] for name in runs}, {}
+    for name, run in runs.items():
+        graphs[name] = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graphs[name], stream=torch.cuda.current_stream()):
+            run()
     for _ in range(rounds):
-        for name, run in runs.items():
+        for name, graph in graphs.items():
             torch.cuda.synchronize()
             time.sleep(0.006)
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda._sleep(200000)
             start.record()
-            run()
+            graph.replay()
             end.record()
             torch.cuda.synchronize()
             times[name].append(start.elapsed_time(end))
@@ -274,17 +286,29 @@ def slices(start, stop, parts):
     return [slice(start + i * size, start + (i + 1) * size) for i in range(parts)]
 
 
+def on_peer(tensor):
+    """A copy of a tensor in the peer's memory, which this GPU reads and writes."""
+    if not HAS_PEER:
+        return tensor.cpu().pin_memory()
+    return tensor.to("cuda:1")
+
+
+def move(to, source):
+    stream = torch.cuda.current_stream().cuda_stream
+    ok((*cu.cuMemcpyAsync(to.data_ptr(), source.data_ptr(), source.numel() * source.element_size(), stream), None))
+
+
 def gather(m, k, n):
     side, main, own = torch.cuda.Stream(priority=-1), torch.cuda.current_stream(), m // 2
-    host = torch.randn(m, k, dtype=torch.bfloat16).pin_memory()
-    a, b, c = host.cuda(), rand(n, k), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    expected, flags, epoch = exact(a, b), torch.zeros(4096, device="cuda", dtype=torch.int32), [0]
+    a, b, c = rand(m, k), rand(n, k), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    there = on_peer(a)
+    expected, flags = exact(a, b), torch.zeros(4096, device="cuda", dtype=torch.int32)
 
     def copied(parts, after):
         side.wait_stream(main)
         with torch.cuda.stream(side):
             for i, rows in enumerate(slices(own, m, parts)):
-                a[rows].copy_(host[rows], non_blocking=True)
+                move(a[rows], there[rows])
                 after(i)
 
     def copy():
@@ -311,15 +335,15 @@ def gather(m, k, n):
         size = (m - own) // parts
         call = gemm(*form, 0, 0, True, group).bind(a, b, c, flags, size)
 
-        def write(stream, flag):
-            ok((*cu.cuStreamWriteValue32(stream.cuda_stream, flags.data_ptr() + 4 * flag, epoch[0], 0), None))
+        def write(flag):
+            stream = torch.cuda.current_stream().cuda_stream
+            ok((*cu.cuStreamWriteValue32(stream, flags.data_ptr() + 4 * flag, 1, 0), None))
 
         def run():
-            epoch[0] += 1
-            for flag in range(own // size):
-                write(main, flag)
-            copied(parts, lambda i: write(side, own // size + i))
-            call(epoch[0])
+            flags.zero_()
+            flags[: own // size].fill_(1)
+            copied(parts, lambda i: write(own // size + i))
+            call(1)
             main.wait_stream(side)
 
         return run
@@ -344,11 +368,11 @@ def gather(m, k, n):
 def scatter(m, k, n):
     side, main, own_from = torch.cuda.Stream(priority=-1), torch.cuda.current_stream(), m // 2
     a, b, c = rand(m, k), rand(n, k), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    host, expected = torch.empty(own_from, n, dtype=torch.bfloat16).pin_memory(), exact(a, b)
+    there, expected = on_peer(c[:own_from]), exact(a, b)
     whole = heuristics(a, b, c)[0]
 
     def copy(rows=slice(0, own_from)):
-        host[rows].copy_(c[rows], non_blocking=True)
+        move(there[rows], c[rows])
 
     def chunked(parts):
         rows = slices(0, own_from, parts)
@@ -371,17 +395,18 @@ def scatter(m, k, n):
     runs.update({f"chunks {parts}": chunked(parts) for parts in (1, 2, 4, 8)})
     for form in FORMS[:3]:
         for group in (2, 4, 8):
-            call = gemm(*form, 0, 0, False, group).bind(a, b, host, own_c=c[own_from:], own_from=own_from)
+            call = gemm(*form, 0, 0, False, group).bind(a, b, there, own_c=c[own_from:], own_from=own_from)
             runs[f"stores {named(form)} g{group}"] = call
     for name, run in runs.items():
         if name in ("gemm", "copy"):
             continue
         c.fill_(float("nan"))
-        host.fill_(float("nan"))
+        there.fill_(float("nan"))
+        torch.cuda.synchronize(there.device if HAS_PEER else None)
         torch.cuda.synchronize()
         run()
         torch.cuda.synchronize()
-        require_near(name, host.cuda(), expected[:own_from])
+        require_near(name, there.to("cuda:0"), expected[:own_from])
         require_near(name, c[own_from:], expected[own_from:])
     report("scatter", m, k, n, timed_cool(runs))
 
@@ -389,6 +414,13 @@ def scatter(m, k, n):
 def main():
     torch.manual_seed(0)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuBLASLt {library.cublasLtGetVersion()}")
+    if "moves" not in sys.argv:
+        gemms()
+    if "gemms" not in sys.argv:
+        moves()
+
+
+def gemms():
     for a_mn in (0, 1):
         for b_mn in (0, 1):
             for m, n, k in ((256, 256, 64), (512, 768, 256), (1000, 600, 328), (136, 264, 72), (4096, 2048, 1024)):
@@ -406,10 +438,17 @@ def main():
         ratios = [compare(*size, *layout) for size in sizes]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         print(f"{'NM'[layout[0]]}{'TN'[layout[1]]}: {mean:.4f} of the best in the geometric mean, least {min(ratios):.4f}")
-    for size in ((8192, 8192, 8192), (4096, 4096, 8192), (8192, 4096, 16384)):
-        gather(*size)
-    for size in ((8192, 8192, 8192), (4096, 8192, 4096), (8192, 16384, 4096)):
-        scatter(*size)
+
+
+def moves():
+    if HAS_PEER:
+        # PyTorch lets both GPUs access each other.
+        torch.zeros(1, device="cuda:1").to("cuda:0").to("cuda:1")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for size in GATHERS:
+            gather(*size)
+        for size in SCATTERS:
+            scatter(*size)
 
 
 if __name__ == "__main__":
