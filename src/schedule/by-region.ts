@@ -5,17 +5,10 @@
  */
 import { createAddedKernels } from "../commands/additions.ts";
 import type { BufferId } from "../commands/buffer.ts";
-import type {
-  Command,
-  CommandStreamId,
-  EventId,
-  KernelId,
-  Origin,
-  StreamInfo,
-  TransferId,
-} from "../commands/command.ts";
+import type { Command, CommandStreamId, EventId, KernelId, Origin, StreamInfo } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
-import type { LinkedTransfer, Program, RankProgram } from "../commands/program.ts";
+import { createListWriter, type ListWriter, movedTransfer } from "../commands/list-writer.ts";
+import type { Program, RankProgram } from "../commands/program.ts";
 import { accesses } from "../commands/region.ts";
 import { sameNumbers } from "../commands/view.ts";
 import { makeId } from "../support/ids.ts";
@@ -64,9 +57,12 @@ export function applyByRegion(program: Program, schedules: readonly ScheduleOpti
     const starts = made.ranks.map((list, rank) => append(at(lists, rank), list, kernelOf));
     for (const transfer of made.transfers)
       if (transfer.participants.length > 0)
-        transfers[transfer.id] = withPositions(transfer, (rank, position) => at(starts, rank) + position);
+        transfers[transfer.id] = movedTransfer(transfer, (rank, position) => at(starts, rank) + position);
   }
-  const ranks = program.ranks.map((list, rank) => ({ ...list, ...at(lists, rank) }));
+  const ranks = program.ranks.map((before, rank) => {
+    const { list, streams, eventCount } = at(lists, rank);
+    return { ...before, ...list, streams, eventCount };
+  });
   const joined = { ...program, ranks, kernels, transfers, slots };
   if (isAlike && group !== null) reader.keepSymmetry(joined, group);
   return inPlaceEverywhere(schedules) ? useInPlace.run(joined, true, reader) : rewriteAnew(joined, reader);
@@ -103,39 +99,27 @@ function partOf(program: Program, positions: readonly (readonly number[])[]): Pr
   const places = program.ranks.map(() => new Map<number, number>());
   const ranks = program.ranks.map((list, rank): RankProgram => {
     const recorded = new Set<EventId>();
-    const kept = at(positions, rank).filter((position) => {
+    const { list: own, add } = createListWriter();
+    for (const position of at(positions, rank)) {
       const command = at(list.commands, position);
       if (command.kind === "recordEvent") recorded.add(command.event);
-      return command.kind !== "waitEvent" || recorded.has(command.event);
-    });
-    for (const [place, position] of kept.entries()) at(places, rank).set(position, place);
-    const [commands, origins, transferOf] = [list.commands, list.origins, list.transferOf];
-    return {
-      ...list,
-      commands: kept.map((position) => at(commands, position)),
-      origins: kept.map((position) => at(origins, position)),
-      transferOf: kept.map((position) => at(transferOf, position)),
-    };
+      if (command.kind === "waitEvent" && !recorded.has(command.event)) continue;
+      at(places, rank).set(position, own.commands.length);
+      add(command, at(list.origins, position), list.transferOf[position]);
+    }
+    return { ...list, ...own };
   });
   const transfers = program.transfers.map((transfer) => {
     const isOwn = transfer.participants.every(({ rank, command }) => at(places, rank).has(command));
     return isOwn
-      ? withPositions(transfer, (rank, position) => at(places, rank).get(position) ?? position)
+      ? movedTransfer(transfer, (rank, position) => at(places, rank).get(position) ?? position)
       : { ...transfer, participants: [] };
   });
   return { ...program, ranks, transfers };
 }
 
-function withPositions(transfer: LinkedTransfer, to: (rank: number, position: number) => number): LinkedTransfer {
-  const participants = transfer.participants.map((each) => ({ ...each, command: to(each.rank, each.command) }));
-  return { ...transfer, participants };
-}
-
-interface JoinedList {
+interface JoinedList extends ListWriter {
   readonly streams: StreamInfo[];
-  readonly commands: Command[];
-  readonly origins: Origin[];
-  readonly transferOf: (TransferId | null)[];
   eventCount: number;
 }
 
@@ -143,7 +127,7 @@ const caller = makeId<CommandStreamId>(0);
 
 function beginList(): JoinedList {
   const streams: StreamInfo[] = [{ id: caller, role: "caller", name: "caller" }];
-  return { streams, commands: [], origins: [], transferOf: [], eventCount: 0 };
+  return { ...createListWriter(), streams, eventCount: 0 };
 }
 
 /**
@@ -157,11 +141,7 @@ function append(list: JoinedList, part: RankProgram, kernelOf: (id: KernelId) =>
     if (known === undefined) list.streams.push({ id, role, name });
     return id;
   });
-  const add = (command: Command, origin: Origin, transfer: TransferId | null = null): void => {
-    list.commands.push(command);
-    list.origins.push(origin);
-    list.transferOf.push(transfer);
-  };
+  const { add } = list;
   const order = (earlier: CommandStreamId, later: CommandStreamId, origin: Origin | undefined): void => {
     if (origin === undefined) return;
     const event = makeId<EventId>(list.eventCount++);
@@ -170,7 +150,7 @@ function append(list: JoinedList, part: RankProgram, kernelOf: (id: KernelId) =>
   };
   const used = [...new Set(part.commands.map(({ stream }) => at(own, stream)))].filter((id) => id !== caller);
   for (const stream of used) order(caller, stream, part.origins[0]);
-  const start = list.commands.length;
+  const start = list.list.commands.length;
   const firstEvent = list.eventCount;
   for (const [position, command] of part.commands.entries()) {
     // Operands stay the same objects, by which the accesses are known.

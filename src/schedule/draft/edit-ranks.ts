@@ -4,7 +4,8 @@
  */
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { KernelId } from "../../commands/command.ts";
-import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
+import { movedTransfer } from "../../commands/list-writer.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -101,14 +102,13 @@ function joined(
   writtenOf: (rank: number) => { readonly list: RankProgram; readonly positions: WrittenList["positions"] },
 ): Program {
   const ranks = program.ranks.map(({ rank }) => writtenOf(rank).list);
-  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
-    ...transfer,
-    participants: transfer.participants.map((participant) => {
-      const command = writtenOf(participant.rank).positions.get(participant.command);
-      invariant(command !== undefined, "rewrites keep transfers", participant);
-      return { ...participant, command };
+  const transfers = program.transfers.map((transfer) =>
+    movedTransfer(transfer, (rank, position) => {
+      const moved = writtenOf(rank).positions.get(position);
+      invariant(moved !== undefined, "rewrites keep transfers", transfer);
+      return moved;
     }),
-  }));
+  );
   return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels });
 }
 

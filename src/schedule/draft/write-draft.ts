@@ -3,7 +3,8 @@
  * Dependences that streams and earlier events already imply need none. All streams begin after the caller's and end
  * before it. No event is inside a barrier.
  */
-import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../../commands/command.ts";
+import type { Command, CommandStreamId, EventId, TransferId } from "../../commands/command.ts";
+import { createListWriter } from "../../commands/list-writer.ts";
 import type { RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -35,16 +36,12 @@ export function writeDraft(draft: Draft, memory: DraftMemory, known: KnownDepend
     dependences,
     streams.length,
   );
-  const commands: Command[] = [];
-  const origins: Origin[] = [];
-  const transferOf: (TransferId | null)[] = [];
+  const { list, add: addTo } = createListWriter();
   const written: DraftNode[] = [];
   const positions = new Map<number, number>();
   const events = new Map<number, EventId>();
   const add = (command: Command, node: DraftNode, transfer: TransferId | null): void => {
-    commands.push(command);
-    origins.push(node.origin);
-    transferOf.push(transfer);
+    addTo(command, node.origin, transfer);
     written.push(node);
   };
   const addRecord = (step: number, stream: CommandStreamId, node: DraftNode): void => {
@@ -69,14 +66,14 @@ export function writeDraft(draft: Draft, memory: DraftMemory, known: KnownDepend
     if (step === plan.start) addRecord(-1, caller, first);
     addWaits(at(plan.waits, step), stream, first);
     for (const node of own) {
-      for (const source of node.sources) positions.set(source, commands.length);
+      for (const source of node.sources) positions.set(source, list.commands.length);
       add(node.command, node, node.transfer);
     }
     addRecord(step, stream, first);
   }
   const last = nodes.at(-1);
   if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last);
-  return { list: { streams, eventCount: events.size, commands, origins, transferOf }, nodes: written, positions };
+  return { list: { streams, eventCount: events.size, ...list }, nodes: written, positions };
 }
 
 /** Removes streams without commands, except the caller's, and renumbers the others. */

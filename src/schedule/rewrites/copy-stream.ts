@@ -6,9 +6,9 @@
  *     worker 1: waitSignal, copy, signal      ->   worker 1:    waitSignal, recordEvent a, waitEvent b, signal
  *                                                  copy stream: waitEvent a, copy, recordEvent b
  */
-import type { Command, CommandStreamId, EventId, Origin, StreamInfo } from "../../commands/command.ts";
-import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
-import type { TransferId } from "../../commands/command.ts";
+import type { Command, CommandStreamId, EventId, StreamInfo } from "../../commands/command.ts";
+import { createListWriter, movedTransfer } from "../../commands/list-writer.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";
@@ -23,13 +23,9 @@ export const copyStream: Rewrite<CopyStream> = commandRewrite("copy-stream", (pr
 function moveCopiesToStream(program: Program): Program {
   const moved = program.ranks.map((rank) => moveCopies(program, rank));
   if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
-  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
-    ...transfer,
-    participants: transfer.participants.map((participant) => ({
-      ...participant,
-      command: at(at(moved, participant.rank).positions, participant.command),
-    })),
-  }));
+  const transfers = program.transfers.map((transfer) =>
+    movedTransfer(transfer, (rank, position) => at(at(moved, rank).positions, position)),
+  );
   return { ...program, ranks: moved.map(({ rank }) => rank), transfers };
 }
 
@@ -53,16 +49,11 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
     name: "copy stream",
   };
   const copies = info.id;
-  const commands: Command[] = [];
-  const origins: Origin[] = [];
-  const transferOf: (TransferId | null)[] = [];
+  const { list, add: write } = createListWriter();
   const positions: number[] = [];
   let events = rank.eventCount;
-  const add = (command: Command, from: number): void => {
-    commands.push(command);
-    origins.push(at(rank.origins, from));
-    transferOf.push(at(rank.transferOf, from));
-  };
+  const add = (command: Command, from: number): void =>
+    write(command, at(rank.origins, from), at(rank.transferOf, from));
   const edge = (earlier: CommandStreamId, later: CommandStreamId, from: number): void => {
     const event = makeId<EventId>(events++);
     add({ kind: "recordEvent", stream: earlier, event }, from);
@@ -71,7 +62,7 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
   for (let i = 0; i < rank.commands.length; i++) {
     const command = at(rank.commands, i);
     if (crossesLink[i] !== true) {
-      positions.push(commands.length);
+      positions.push(list.commands.length);
       add(command, i);
       continue;
     }
@@ -79,12 +70,12 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
     const { stream } = command;
     edge(stream, copies, i);
     for (; crossesLink[i] === true && at(rank.commands, i).stream === stream; i++) {
-      positions.push(commands.length);
+      positions.push(list.commands.length);
       add({ ...at(rank.commands, i), stream: copies }, i);
     }
     i--;
     edge(copies, stream, i);
   }
   const streams = rank.streams.includes(info) ? rank.streams : [...rank.streams, info];
-  return { rank: { ...rank, streams, eventCount: events, commands, origins, transferOf }, positions };
+  return { rank: { ...rank, streams, eventCount: events, ...list }, positions };
 }

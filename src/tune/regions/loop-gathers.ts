@@ -12,14 +12,13 @@
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { redomain } from "../../passes/edit/split-axes.ts";
-import { addSerialTensor, editFusion, type FusionEdit } from "../../passes/edit/tensor-edit.ts";
+import { addSerialTensor, editFusion } from "../../passes/edit/tensor-edit.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
+import { addCopy } from "../../passes/routes/layouts.ts";
 import { isResharding, reshardedOperands } from "../../passes/routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
-import { cutOf } from "../../ir/parts.ts";
 
 /** An op of the placed Fusion that reads what is gathered, perhaps through a reshape. */
 interface Reader {
@@ -50,7 +49,7 @@ export function withLoopGathers(placed: FusionData, decomposed: FusionData): Fus
     const like = at(decomposed.tensors, gathered);
     const [first] = readers.toSorted((a, b) => positionOf(a) - positionOf(b));
     const isOwn = isMade(placed, gathered);
-    const whole = isOwn ? gathered : addLike(edit, like);
+    const whole = isOwn ? gathered : addCopy(edit, like).id;
     if (!isOwn && first !== undefined) {
       before.set(first.op, [...(before.get(first.op) ?? []), { kind: "Set", inputs: [source], output: whole }]);
     }
@@ -92,18 +91,6 @@ function makersOf({ ops }: FusionData): Found["makers"] {
 /** Whether the tensor is one of the placed Fusion, and none that lowering has added. */
 function isMade({ tensors }: FusionData, id: TensorId): boolean {
   return id < tensors.length;
-}
-
-/** A tensor with the axes of `like`, and their splits and types, under new numbers. */
-function addLike(edit: FusionEdit, like: Tensor): TensorId {
-  const axes = withoutReductions(like.domain.logical);
-  const made = addSerialTensor(edit, like, axes, like.mesh);
-  redomain(
-    edit,
-    made,
-    made.domain.logical.map((axis, i) => ({ axis, model: cutOf(like.domain, at(axes, i)) })),
-  );
-  return made.id;
 }
 
 /**

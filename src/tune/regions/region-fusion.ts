@@ -12,10 +12,11 @@ import {
 import { type FusionRegion, lowerRegions } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import { numbersByName } from "../../compile/record.ts";
-import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transform } from "../../ir/domain.ts";
+import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { copyTensor, type TensorEdit } from "../../passes/edit/tensor-edit.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
@@ -31,46 +32,18 @@ export function regionFusion(placed: FusionData, { ops, inputs, outputs }: Fusio
   const order = [...new Set([...inputs, ...ops.flatMap((op) => [...op.inputs, ...outputsOf(op)])])];
   const ids = new Map(order.map((id, index) => [id, makeId<TensorId>(index)]));
   const idOf = (id: TensorId): TensorId => ids.get(id) ?? id;
-  const axes = new Map<IterDomainId, IterDomainId>();
-  const axisOf = (id: IterDomainId): IterDomainId => {
-    const known = axes.get(id) ?? makeId<IterDomainId>(axes.size);
-    axes.set(id, known);
-    return known;
-  };
-  const tensors = order.map((id): Tensor => {
-    const tensor = at(placed.tensors, id);
-    return { ...tensor, id: idOf(id), domain: renumbered(tensor.domain, axisOf) };
-  });
+  const edit: TensorEdit = { tensors: [], iterDomainCount: 0 };
+  for (const id of order) copyTensor(edit, at(placed.tensors, id));
   const data: FusionData = {
     kind: "Fusion",
     isPlaced: true,
-    tensors,
+    ...edit,
     ops: ops.map((op) => renamedOp(op, idOf)),
     inputs: inputs.map(idOf),
     outputs: outputs.map(idOf),
-    iterDomainCount: axes.size,
     scalarCount: placed.scalarCount,
   };
   return { fusion: { data: () => data }, key: keyOf(data) };
-}
-
-function renumbered(
-  { logical, transforms, loop, allocation }: TensorDomain,
-  axisOf: (id: IterDomainId) => IterDomainId,
-): TensorDomain {
-  const each = (axes: readonly IterDomain[]): readonly IterDomain[] =>
-    axes.map((axis) => ({ ...axis, id: axisOf(axis.id) }));
-  return {
-    logical: each(logical),
-    transforms: transforms.map((transform): Transform => {
-      const outer = axisOf(transform.outer);
-      return transform.kind === "merge"
-        ? { ...transform, outer, inner: axisOf(transform.inner), output: axisOf(transform.output) }
-        : { ...transform, input: axisOf(transform.input), outer, inner: axisOf(transform.inner) };
-    }),
-    loop: each(loop),
-    allocation: allocation === null ? null : each(allocation),
-  };
 }
 
 function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {

@@ -7,8 +7,9 @@
  *                                ->   waitEvent      on worker 1
  *   launch       on worker 1          launch         on worker 1
  */
-import type { Command, CommandStreamId, EventId, Origin, SlotId, TransferId } from "../../commands/command.ts";
-import type { LinkedTransfer, Program, RankProgram, Slot } from "../../commands/program.ts";
+import type { Command, CommandStreamId, EventId, SlotId } from "../../commands/command.ts";
+import { createListWriter, movedTransfer } from "../../commands/list-writer.ts";
+import type { Program, RankProgram, Slot } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 
@@ -102,13 +103,9 @@ function withInsertions(
       at(eventCounts, rank.rank),
     ),
   );
-  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
-    ...transfer,
-    participants: transfer.participants.map((participant) => ({
-      ...participant,
-      command: at(at(edited, participant.rank).places, participant.command),
-    })),
-  }));
+  const transfers = program.transfers.map((transfer) =>
+    movedTransfer(transfer, (rank, position) => at(at(edited, rank).places, position)),
+  );
   return { ...program, ranks: edited.map(({ rank }) => rank), transfers, slots };
 }
 
@@ -120,25 +117,19 @@ interface Edited {
 
 /** Of several insertions at one position, records and signals come first. */
 function editRank(rank: RankProgram, insertions: readonly Insertion[], eventCount: number): Edited {
-  const commands: Command[] = [];
-  const origins: Origin[] = [];
-  const transferOf: (TransferId | null)[] = [];
+  const { list, add } = createListWriter();
   const places: number[] = [];
   for (let index = 0; index <= rank.commands.length; index++) {
     const here = insertions.filter(({ before }) => before === index);
-    for (const { command } of here.toSorted((a, b) => Number(waits(a.command)) - Number(waits(b.command)))) {
-      commands.push(command);
-      origins.push(rank.origins[index] ?? rank.origins.at(-1) ?? { statement: "", path: [], iteration: [] });
-      transferOf.push(null);
-    }
+    const origin = rank.origins[index] ?? rank.origins.at(-1) ?? { statement: "", path: [], iteration: [] };
+    for (const { command } of here.toSorted((a, b) => Number(waits(a.command)) - Number(waits(b.command))))
+      add(command, origin);
     const command = rank.commands[index];
     if (command === undefined) break;
-    places.push(commands.length);
-    commands.push(command);
-    origins.push(at(rank.origins, index));
-    transferOf.push(rank.transferOf[index] ?? null);
+    places.push(list.commands.length);
+    add(command, origin, rank.transferOf[index]);
   }
-  return { rank: { ...rank, commands, origins, transferOf, eventCount }, places };
+  return { rank: { ...rank, ...list, eventCount }, places };
 }
 
 function waits({ kind }: Command): boolean {

@@ -3,15 +3,9 @@
  * there, by the symmetry of the Program before the rewrite (src/verify/classes/README.md).
  */
 import type { BufferId, BufferRef } from "../../../commands/buffer.ts";
-import type {
-  Collective,
-  Command,
-  Origin,
-  PointToPointGroup,
-  StreamInfo,
-  TransferId,
-} from "../../../commands/command.ts";
+import type { Collective, Command, PointToPointGroup, StreamInfo } from "../../../commands/command.ts";
 import type { Kernel, Operand } from "../../../commands/kernel.ts";
+import { createListWriter } from "../../../commands/list-writer.ts";
 import type { RankProgram } from "../../../commands/program.ts";
 import type { View } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -25,27 +19,21 @@ import { pushTo } from "../../../support/lists.ts";
 export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgram | null {
   const { before, image } = lists;
   const offsets = createOffsetImages(lists);
-  const commands: Command[] = [];
-  const origins: Origin[] = [];
-  const transferOf: (TransferId | null)[] = [];
+  const { list: made, add } = createListWriter();
   for (const [position, command] of list.commands.entries()) {
     const node = at(nodes, position);
     const isEvent = command.kind === "recordEvent" || command.kind === "waitEvent";
-    const made = isEvent ? command : imageCommand(lists, offsets, node, command);
+    const moved = isEvent ? command : imageCommand(lists, offsets, node, command);
     const origin = node.sources.find((source) => before.origins[source] === node.origin);
     const transfer = node.sources.find((source) => before.transferOf[source] === node.transfer);
-    if (made === null || origin === undefined || (!isEvent && transfer === undefined)) return null;
-    commands.push(made);
-    origins.push(at(image.origins, origin));
-    transferOf.push(isEvent || transfer === undefined ? null : (image.transferOf[transfer] ?? null));
+    if (moved === null || origin === undefined || (!isEvent && transfer === undefined)) return null;
+    add(moved, at(image.origins, origin), isEvent || transfer === undefined ? null : image.transferOf[transfer]);
   }
   return {
     ...image,
     streams: imageStreams(lists, list.streams),
     eventCount: list.eventCount,
-    commands,
-    origins,
-    transferOf,
+    ...made,
   };
 }
 
