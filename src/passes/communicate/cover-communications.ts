@@ -63,7 +63,7 @@ function covered(program: HostProgram): readonly Statement[] {
   const hasPost = body.some((each) => isTeamCommunication(each) && runsBeside(each));
   if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
   const reorders = isUniform(program);
-  const classes = classified(program);
+  const classes = classified(program, reorders);
   const blocks = reorders ? soonestFirst(classes) : classes;
   const covers = coversOf(blocks);
   const inputs = new Set(program.inputs);
@@ -90,7 +90,7 @@ function covered(program: HostProgram): readonly Statement[] {
   return placed.flatMap(({ statements }) => statements);
 }
 
-function classified(program: HostProgram): readonly Block[] {
+function classified(program: HostProgram, reorders: boolean): readonly Block[] {
   const usesOf = usesIn(program);
   const posted = new Map<ExprId, TeamCommunication>();
   return blocksOf(program.body).map((statements): Block => {
@@ -102,7 +102,7 @@ function classified(program: HostProgram): readonly Block[] {
     }
     const awaited = first.kind === "Wait" ? posted.get(first.target) : undefined;
     if (awaited !== undefined) return { kind: "wait", statements, uses: usesOf([awaited]), of: awaited };
-    return { kind: isCoveringLoop(statements) ? "loop" : kindOf(first), statements, uses, of: null };
+    return { kind: isCoveringLoop(statements, reorders) ? "loop" : kindOf(first), statements, uses, of: null };
   });
 }
 
@@ -116,11 +116,12 @@ function kindOf(statement: Statement): "cover" | "light" | "fixed" {
   return moves ? "light" : "fixed";
 }
 
-/** Whether it is a loop whose ops run before it communicates. */
-function isCoveringLoop(statements: readonly Statement[]): boolean {
+/** Whether it is a loop whose ops run before it communicates, or that does not, if communications keep their order. */
+function isCoveringLoop(statements: readonly Statement[], reorders: boolean): boolean {
   if (at(statements, 0).kind !== "GetCurrentStream") return false;
-  const first = walk(statements).find((each) => covering.has(each.kind) || communicating.has(each.kind));
-  return first !== undefined && covering.has(first.kind);
+  const [first, ...others] = walk(statements).filter(({ kind }) => covering.has(kind) || communicating.has(kind));
+  if (first === undefined || !covering.has(first.kind)) return false;
+  return reorders || !others.some(({ kind }) => communicating.has(kind));
 }
 
 /** By communication with a Wait: the ops and loops between them. */
