@@ -91,7 +91,7 @@ export type { ExecuteOptions, OpenOptions } from "./backends/backend.ts";
 export type { MentionedTensor } from "./diagnostics/diagnostic.ts";
 export type { Annotation, Relation, TensorOrigin } from "./ir/domain.ts";
 export type { Derivation } from "./ir/fusion-data.ts";
-export type { Marker, MarkerName } from "./ir/fusion-data.ts";
+export type { Float8Recipe, Marker, MarkerName } from "./ir/fusion-data.ts";
 export type { NumberOperand } from "./ir/ops/number-operand.ts";
 export type { CallSite } from "./support/call-site.ts";
 export type { OnProgress } from "./support/progress.ts";

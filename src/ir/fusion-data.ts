@@ -98,7 +98,11 @@ interface MarkerOperands {
   readonly rope: { x: unknown; cos: unknown; sin: unknown };
   readonly swiglu: { gate: unknown; up: unknown };
   readonly dropout: { x: unknown; seed: unknown };
+  readonly float8Linear: { x: unknown; weight: unknown };
 }
+
+export const float8Recipes = ["rowwise", "tensorwise"] as const;
+export type Float8Recipe = (typeof float8Recipes)[number];
 
 export type MarkerName = keyof MarkerOperands;
 
@@ -119,6 +123,8 @@ interface MarkerOf<K extends MarkerName> {
   readonly random?: { readonly p: number; readonly offset: number };
   /** What a rope rotates together. */
   readonly pairs?: "halves" | "neighbours";
+  /** What one scale of a linear of 8-bit floats is of. */
+  readonly recipe?: Float8Recipe;
 }
 
 /** A union over the names. */

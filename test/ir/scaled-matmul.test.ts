@@ -242,7 +242,7 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
   ],
   // From JavaScript.
   "a missing scale": [
-    (f) =>
+    (f): unknown =>
       Reflect.apply(scaledMatmul, null, [
         f.input([4, 16], "float8_e4m3fn"),
         f.input([16, 8], "float8_e4m3fn"),

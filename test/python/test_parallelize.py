@@ -391,7 +391,7 @@ class Blocks(unittest.TestCase):
     def block(self, sharded: bool = True) -> tuple[Module, torch_block.Block]:
         module = Module()
         module._parameters["weight"] = DTensor(Tensor(), [Shard(0)]) if sharded else Parameter()
-        settings = SimpleNamespace(group="group")
+        settings = SimpleNamespace(group="group", fp8=None)
         module.forward = block = torch_block.Block(module, "layers.0", Module(), settings)
         return module, block
 
@@ -528,10 +528,10 @@ class Blocks(unittest.TestCase):
         ):  # fmt: skip
             self.assertIsNone(torch_block.over_devices(given, outputs, size))
 
-    def compared(self, errors: dict, times: dict, always: bool = False) -> tuple:
+    def compared(self, errors: dict, times: dict, always: bool = False, fp8: str | None = None) -> tuple:
         """`times`: the fastest is chosen of those that are asked."""
         _, block = self.block()
-        block.settings = SimpleNamespace(group="group", mesh=None)
+        block.settings = SimpleNamespace(group="group", mesh=None, fp8=fp8)
         planned = {name: mock.Mock() for name in errors}
         asked = []
 
@@ -560,7 +560,7 @@ class Blocks(unittest.TestCase):
 
     def test_do_without_a_second_plan_that_is_refused(self) -> None:
         _, block = self.block()
-        block.settings = SimpleNamespace(group="group")
+        block.settings = SimpleNamespace(group="group", fp8=None)
         made = {"key": "a second plan", "folders": {"braid": ["first"], "rows": ["second"]}, "arguments": []}
 
         def loaded(refused):
@@ -596,6 +596,9 @@ class Blocks(unittest.TestCase):
         self.assertEqual((choice.runs, name), ("today", "today"))
         self.assertIn("not faster", choice.reason)
         self.assertEqual(self.compared({"braid": 0.01, "rows": 0.1}, {"braid": 2, "rows": 1, "today": 3})[1], "braid")
+        # Products of 8-bit floats err by more.
+        inexact = ({"braid": 0.1, "rows": 0.3}, {"braid": 2, "rows": 1, "today": 3})
+        self.assertEqual([self.compared(*inexact, fp8=each)[1] for each in (None, "rowwise")], ["today", "braid"])
         self.assertIn("differ by 0.1,", self.compared({"braid": 0.1, "rows": 0.2}, {})[0].reason)
         self.assertEqual(self.compared(both, {"braid": 3, "rows": 2, "today": 1}, always=True)[1], "rows")
         self.assertEqual(self.compared({"braid": 0.01}, {}, always=True)[1], "braid")
@@ -662,6 +665,8 @@ class Whole(unittest.TestCase):
         for save in ("some", True, -1):
             found = refusal(lambda s=save: torch_parallelize.parallelize(llama(), mesh, save=s))
             self.assertEqual(found.place, "parallelize, save")
+        found = refusal(lambda: torch_parallelize.parallelize(llama(), mesh, fp8="blockwise"))
+        self.assertEqual((found.place, found.expected), ("parallelize, fp8", '"rowwise" or "tensorwise"'))
 
 
 if __name__ == "__main__":

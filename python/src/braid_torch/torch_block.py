@@ -39,6 +39,8 @@ SWITCH = "BRAID_PARALLELIZE"
 MOST_CALLS = 64
 # By which plans may differ from what runs today, as a relative norm: both have rounding errors.
 BOUNDS = {torch.bfloat16: 0.03, torch.float16: 0.01, torch.float32: 5e-3, torch.float64: 1e-6}
+# Of linears in floats of 8 bits: products err by a few percent, and some of them follow each other.
+BOUND_OF_FP8 = 0.25
 # A plan of the forward pass alone, beside the first one, and the rows from which on it is made.
 OVER_DEVICES = "braid, rows over devices"
 FEWEST_ROWS = 256
@@ -52,6 +54,7 @@ class Settings:
 
     mesh: Any
     save: str | int
+    fp8: str | None = None
 
     @property
     def group(self) -> Any:
@@ -296,7 +299,7 @@ class Block:
         self, exported: Exported, own: list[Tensor], placements: list[str], parts: list[Tensor], size: int
     ) -> dict[str, Any]:
         """How the tensors of the file lie on the ranks, as a sharding plan of Braid."""
-        lines: dict[str, Any] = {"mesh": {"tp": size}}
+        lines: dict[str, Any] = {"mesh": {"tp": size}, **({"fp8": self.settings.fp8} if self.settings.fp8 else {})}
         for name, tensor in zip(self._names, own):
             if isinstance(tensor, DTensor) and name in exported.used:
                 place = placement_text(tensor.placements, name)
@@ -328,6 +331,7 @@ class Block:
         ways = {name: way(each) for name, each in planned.items()}
         ways["today"] = lambda: _step(lambda given: self.today(*rebuild(form, given)), tensors, own)
         wanted, bound = ways["today"](), BOUNDS.get(local(own[0]).dtype, 0.0)
+        bound = bound if self.settings.fp8 is None else BOUND_OF_FP8
         worst = torch.tensor([_difference(ways[name](), wanted) for name in planned], device="cuda", dtype=torch.float64)
         dist.all_reduce(worst, op=dist.ReduceOp.MAX, group=self.settings.group)
         errors = dict(zip(planned, worst.tolist()))

@@ -25,6 +25,7 @@ def parallelize(
     *,
     blocks: str | None = None,
     save: str | int = "minimal",
+    fp8: str | None = None,
 ) -> nn.Module:
     """
     Shards the model's parameters in place, as torch's parallelize_module does, and makes its repeated blocks call
@@ -38,10 +39,15 @@ def parallelize(
     parameters, or the whole model if it has none.
     `save`: what the forward pass keeps for the backward pass: "minimal" (results of matmuls and attention), "all", or
     the most bytes of whole tensors for each block. What is not kept is computed again.
+    `fp8`: plans multiply the linears of blocks in floats of 8 bits, forward and backward, quantized with scales of now of
+    their rows ("rowwise") or of tensors ("tensorwise"), as torchao's recipes of these names.
 
     Call it before fully_shard, checkpoint_wrapper and torch.compile. Raises Refusal, a ValueError.
     """
     _require_save(save)
+    if fp8 not in (None, "rowwise", "tensorwise"):
+        fix = "choose one, or leave it out"
+        raise Refusal("plan-mismatch", "parallelize, fp8", repr(fp8), '"rowwise" or "tensorwise"', fix)
     _require_whole(model)
     given = [each for each in model.parameters() if isinstance(each, DTensor)]
     own = _mesh(mesh if mesh is not None or not given else given[0].device_mesh)
@@ -50,7 +56,7 @@ def parallelize(
             parallelize_module(module, own, style)
     if os.environ.get(SWITCH) == "off":
         return model
-    settings = Settings(own, save)
+    settings = Settings(own, save, fp8)
     for path, module in _blocks(model, blocks):
         if isinstance(module.__dict__.get("forward"), Block):
             continue

@@ -3,7 +3,7 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { suggestion } from "../../support/wording.ts";
-import { buildModel, copyTarget } from "../torch-export/build.ts";
+import { buildModel, copyTarget, float8Target } from "../torch-export/build.ts";
 import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";
 import type { ExportedProgram } from "../torch-export/read.ts";
@@ -21,9 +21,17 @@ type Layouts = Map<
 
 /** The model of a program on the devices of a plan. Throws `sharding-plan-invalid`, and what `buildModel` throws. */
 export function shardedModel(program: ExportedProgram, plan: ShardingPlan, fold = true): ExportedModel {
-  const model = buildModel({ ...program, graph: withCopies(program.graph, plan) }, fold);
+  const model = buildModel({ ...program, graph: inFloat8(withCopies(program.graph, plan), plan) }, fold);
   applyPlan(model, plan);
   return model;
+}
+
+function inFloat8(graph: ExportedGraph, { fp8 }: ShardingPlan): ExportedGraph {
+  if (fp8 === null) return graph;
+  const nodes = graph.nodes.map((node) =>
+    node.target === "torch.ops.aten.linear.default" ? { ...node, target: float8Target(fp8) } : node,
+  );
+  return { ...graph, nodes };
 }
 
 /**
@@ -115,7 +123,7 @@ export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingP
       help: 'write a plan: { "mesh": { "tp": 4 }, "NAME": "colwise" }, as docs/import-pytorch.md says',
     });
   }
-  const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [] };
+  const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [], fp8: null };
   return { path: "--plan auto", mesh: { tp: devices }, modules: best, ...none };
 }
 

@@ -1,5 +1,6 @@
 /** The document of a sharding plan: a mesh, and how modules, parameters, inputs, outputs and activations lie on it. */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { type Float8Recipe, float8Recipes } from "../../ir/fusion-data.ts";
 import { parseJson } from "../../support/json-document.ts";
 import { suggestion } from "../../support/wording.ts";
 import { parsePlacement, type Placement, placementForms } from "./placement.ts";
@@ -38,6 +39,8 @@ export interface ShardingPlan {
   readonly outputs: readonly PlacementLine[];
   readonly activations: readonly PlacementLine[];
   readonly stream: readonly StreamLine[];
+  /** How linears are computed in floats of 8 bits; null for not at all. */
+  readonly fp8: Float8Recipe | null;
 }
 
 interface Fault {
@@ -59,7 +62,7 @@ export function invalidPlan(path: string, key: string, fault: Fault): never {
 /** Throws `sharding-plan-invalid`. */
 export function parsePlan(text: string, path: string): ShardingPlan {
   const document = objectIn(path, "", documentOf(text, path));
-  const { mesh: given, inputs, outputs, activations, stream, ...lines } = document;
+  const { mesh: given, inputs, outputs, activations, stream, fp8 = null, ...lines } = document;
   const mesh = meshIn(path, given);
   const dimensions = Object.keys(mesh);
   const placed = (name: string, value: unknown): readonly PlacementLine[] =>
@@ -81,10 +84,24 @@ export function parsePlan(text: string, path: string): ShardingPlan {
     inputs: placed("inputs", inputs),
     outputs: placed("outputs", outputs),
     activations: placed("activations", activations),
+    fp8: fp8 === null ? null : recipeIn(path, fp8),
     stream: Object.entries(stream === undefined ? {} : objectIn(path, "stream", stream)).map(([pattern, value]) =>
       streamIn(path, pattern, value),
     ),
   };
+}
+
+function recipeIn(path: string, value: unknown): Float8Recipe {
+  const found = float8Recipes.find((recipe) => recipe === value);
+  return (
+    found ??
+    invalidPlan(path, "fp8", {
+      message: "the plan has an unknown recipe",
+      found: JSON.stringify(value) ?? "nothing",
+      expected: float8Recipes.join(", "),
+      help: 'write "fp8": "rowwise", or leave it out',
+    })
+  );
 }
 
 function documentOf(text: string, path: string): unknown {

@@ -6,6 +6,7 @@
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { inDType } from "../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../ir/api/ops/creation.ts";
+import { float8Linear } from "../../ir/api/ops/compositions/float8-linear.ts";
 import { expand } from "../../ir/api/ops/shape.ts";
 import { broadcast, select, set } from "../../ir/api/ops/views.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
@@ -13,6 +14,7 @@ import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
+import { type Float8Recipe, float8Recipes } from "../../ir/fusion-data.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { evaluateFusion, valuesOnly } from "../../oracle/evaluate.ts";
@@ -45,6 +47,8 @@ import { isComplex, type WeightPayload } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
+/** A linear of 8-bit floats by a recipe, to plans a linear. */
+export const float8Target = (recipe: Float8Recipe): string => `braid.linear.${recipe}`;
 
 const groups: Readonly<Record<string, AtenRows>> = {
   Elementwise: atenElementwiseRows,
@@ -58,6 +62,10 @@ const groups: Readonly<Record<string, AtenRows>> = {
 const rows: ReadonlyMap<string, AtenRow> = new Map([
   ...Object.values(groups).flatMap((group) => [...group]),
   [copyTarget, (o) => set(o.tensor("self"))],
+  ...float8Recipes.map((recipe): [string, AtenRow] => [
+    float8Target(recipe),
+    (o) => float8Linear(o.tensor("input"), o.tensor("weight"), o.tensorOr("bias"), recipe),
+  ]),
 ]);
 
 /** The ops that Braid reads, by group. */

@@ -7,6 +7,7 @@
  */
 export * from "./ops/attention.ts";
 export { argmax } from "./ops/compositions/argmax.ts";
+export { float8Linear } from "./ops/compositions/float8-linear.ts";
 export { layerNorm, rmsNorm } from "./ops/compositions/norms.ts";
 export { quantize, type Quantized, type QuantizeOptions } from "./ops/compositions/quantize.ts";
 export { rope } from "./ops/compositions/rope.ts";

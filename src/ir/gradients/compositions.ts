@@ -14,6 +14,7 @@ import {
   lt,
   mul,
   neg,
+  permute,
   scatterAdd,
   sigmoid,
   silu,
@@ -23,6 +24,7 @@ import {
   where,
 } from "../api/ops.ts";
 import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
+import { columnsOf, float8Product } from "../api/ops/compositions/float8-linear.ts";
 import { pairsOf, rotated } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
 import type { TensorView } from "../api/tensor-view.ts";
@@ -116,6 +118,13 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | 
     },
     seed: null,
   }),
+  float8Linear: ({ g, operands: { x, weight }, marker: { recipe = "rowwise" } }) => {
+    const ofG = recipe === "tensorwise" ? "float8_e5m2" : "float8_e4m3fn";
+    return {
+      x: () => float8Product(only(g), permute(weight, [1, 0]), recipe, ofG),
+      weight: () => inDType(float8Product(columnsOf(only(g)), columnsOf(x), recipe, ofG), weight.dtype),
+    };
+  },
   // The rotation in the other direction.
   rope: ({ g, operands: { x, cos, sin }, marker: { pairs = "halves" } }) => {
     let cut: readonly (readonly [TensorView, TensorView])[] | null = null;

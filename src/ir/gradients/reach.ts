@@ -12,9 +12,21 @@ import { compositionVjps, markedRegions } from "./compositions.ts";
 import { unaryVjps } from "./functions.ts";
 import { vjps } from "./rules.ts";
 
-/** The float tensors that depend on `wrt` by ops with rules. */
-export function activeTensors({ ops, tensors }: FusionData, wrt: readonly TensorId[]): ReadonlySet<TensorId> {
-  return dependents(ops, wrt, (op) => !isBlocked(op, tensors));
+/** The float tensors that depend on `wrt` by ops with rules, or by compositions with rules where their ops have none. */
+export function activeTensors(
+  { ops, tensors, markers = [] }: FusionData,
+  wrt: readonly TensorId[],
+): ReadonlySet<TensorId> {
+  const operands = new Map<TensorId, readonly TensorId[]>(
+    markers.flatMap(({ name, operands: own, outputs }) =>
+      compositionVjps[name] === null ? [] : outputs.map((id) => [id, Object.values<TensorId>(own)] as const),
+    ),
+  );
+  return dependents(ops, wrt, (op, reached) =>
+    isBlocked(op, tensors)
+      ? operands.get(op.output)?.some((id) => reached.has(id)) === true
+      : op.inputs.some((id) => reached.has(id)),
+  );
 }
 
 function isFloat({ dtype }: Tensor): boolean {
@@ -30,11 +42,11 @@ function isBlocked(op: Op, tensors: readonly Tensor[]): boolean {
 function dependents(
   ops: readonly Op[],
   from: readonly TensorId[],
-  follows: (op: Op) => boolean,
+  follows: (op: Op, reached: ReadonlySet<TensorId>) => boolean,
 ): ReadonlySet<TensorId> {
   const reached = new Set(from);
   for (const op of ops) {
-    if (op.inputs.some((id) => reached.has(id)) && follows(op)) for (const id of outputsOf(op)) reached.add(id);
+    if (follows(op, reached)) for (const id of outputsOf(op)) reached.add(id);
   }
   return reached;
 }
@@ -52,7 +64,7 @@ export function requireFloatTensor(tensor: Tensor, place: Call): void {
 /** Null if no tensor of `of` depends on `id`. Otherwise throws `not-differentiable`, with the op that is in the way. */
 export function requireIndependent(data: FusionData, of: readonly TensorId[], id: TensorId, place: Call): null {
   const { ops, tensors } = data;
-  const from = dependents(ops, [id], () => true);
+  const from = dependents(ops, [id], (op, reached) => op.inputs.some((each) => reached.has(each)));
   if (!of.some((each) => from.has(each))) return null;
   const needed = new Set(of);
   for (const op of ops.toReversed())

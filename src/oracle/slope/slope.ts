@@ -228,7 +228,7 @@ export function slopesAt(
   sizes: Sizes,
 ): (pairs: readonly Pair[], seed: number) => Slope {
   const { of, cotangents, whole } = derivation;
-  const joint = inDouble({ ...fusion, ...whole });
+  const joint = inDouble(withoutScales({ ...fusion, ...whole }));
   const clamps = (fusion.markers ?? []).filter(({ name }) => name === "clamp");
   const takesFirst = new Set(clamps.flatMap(({ kept, outputs }) => [...kept, ...outputs]));
   const setting: Continuing = { tensors: joint.tensors, sizes, arithmetic: valuesOnly, takesFirst };
@@ -250,6 +250,23 @@ export function slopesAt(
     const claims = asked.map(({ wrt, gradient }) => ({ wrt, gradient: valueAt(derived, gradient) }));
     return compareSlope(weighted, values, claims, createRandom(seed), setting);
   };
+}
+
+/**
+ * With plain linears for those of 8-bit floats, whose gradients pass the rounding as if it were none. In double nothing
+ * is rounded, but which elements saturate would be a corner.
+ */
+function withoutScales({ markers = [], ...fusion }: FusionData): FusionData {
+  const operands = new Map(
+    markers.flatMap((marker) =>
+      marker.name === "float8Linear" ? [[at(marker.outputs, 0), marker.operands] as const] : [],
+    ),
+  );
+  const ops = fusion.ops.map((op): Op => {
+    const own = operands.get(op.output);
+    return own === undefined ? op : { kind: "Linear", inputs: [own.x, own.weight], output: op.output };
+  });
+  return { ...fusion, markers, ops };
 }
 
 type Values = ReadonlyMap<TensorId, OracleValue>;

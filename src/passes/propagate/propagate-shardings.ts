@@ -79,6 +79,11 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
       follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
     }
   }
+  // What is made of tensors that the sweep back has placed, such as the largest value of a cotangent.
+  for (const [i, op] of fusion.ops.entries()) {
+    if (at(edit.tensors, op.output).mesh !== null) continue;
+    sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+  }
   removeUnfollowedStreams(edit, fusion, options);
   const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
   return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;

@@ -52,6 +52,23 @@ function refused(plan: object | string, name = "mlp"): Diagnostic {
 const mesh = { tp: 4 };
 const block = { q: "colwise", k: "colwise", v: "colwise", o: "rowwise", w1: "colwise", w3: "colwise", w2: "rowwise" };
 
+describe("fp8", () => {
+  it("quantizes the linears of a model, and their gradients, on the devices of the plan", () => {
+    const scaled = (model: ExportedModel): number =>
+      model.fusion.data().ops.filter((op) => op.kind === "Linear" && op.to !== undefined).length;
+    const lines = { mesh: { tp: 2 }, up: "colwise", down: "rowwise" };
+    expect(scaled(planned("mlp", lines))).toBe(0);
+    for (const fp8 of ["rowwise", "tensorwise"]) {
+      const model = planned("mlp", { ...lines, fp8, outputs: { y: ["Shard(1)"] } });
+      expect(scaled(model)).toBe(2);
+      const differentiated = withGradients(model, "dy");
+      expect(scaled(differentiated)).toBe(5);
+      expect(print(lower(differentiated.fusion))).toContain("scaled_linear(");
+    }
+    expect(refused({ ...lines, fp8: "blockwise" })).toMatchObject({ message: "the plan has an unknown recipe" });
+  });
+});
+
 describe("words", () => {
   it("colwise and rowwise cut the weights of linear maps, and biases where they have the axis", () => {
     const model = planned("mlp", { mesh, up: "colwise", down: "rowwise" });

@@ -1,0 +1,51 @@
+/** Linears that train in floats of 8 bits, as torchtitan's recipes do: all three products quantize what they read. */
+import type { DType } from "../../../../numerics/dtype.ts";
+import { at } from "../../../../support/invariant.ts";
+import type { Float8Recipe } from "../../../fusion-data.ts";
+import { constantValue, foldProduct } from "../../../scalar/fold.ts";
+import type { TensorView } from "../../tensor-view.ts";
+import { linear, scaledLinear } from "../contractions.ts";
+import { add } from "../elementwise.ts";
+import { permute, reshape } from "../views.ts";
+import { alignRight, floatCall, inDType, mark } from "./compose.ts";
+import { quantize } from "./quantize.ts";
+
+/**
+ * `linear` of operands that are quantized, each with scales of its rows (`rowwise`) or one scale (`tensorwise`) of now.
+ * So are both gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
+ * `tensorwise`, in float8_e5m2. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
+ * `dtype-mismatch`, `foreign-tensor`.
+ */
+export function float8Linear(
+  x: TensorView,
+  weight: TensorView,
+  bias: TensorView | null = null,
+  recipe: Float8Recipe = "rowwise",
+): TensorView {
+  floatCall("float8Linear", [x, weight]);
+  const y = float8Product(x, weight, recipe, "float8_e4m3fn");
+  mark(y, {
+    name: "float8Linear",
+    operands: { x: x.id, weight: weight.id },
+    outputs: [y.id],
+    kept: [],
+    axes: [],
+    recipe,
+  });
+  return bias === null ? y : add(y, alignRight(inDType(bias, y.dtype), y));
+}
+
+/** a [.., K] b [N, K]^T in the dtype of a, which is quantized to `ofA`. */
+export function float8Product(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType): TensorView {
+  const depth = constantValue(at(b.extents, b.rank - 1));
+  if (b.rank !== 2 || depth === null || depth % 16 !== 0 || a.dtype === "double") return linear(a, b);
+  const granularity = recipe === "rowwise" ? "row" : "tensor";
+  const [p, q] = [quantize(a, { granularity, dtype: ofA }), quantize(b, { granularity })];
+  return scaledLinear(p.values, q.values, p.scale, q.scale, { dtype: a.dtype });
+}
+
+/** The columns of all rows: [.., N] as [N, M]. */
+export function columnsOf(x: TensorView): TensorView {
+  const last = at(x.extents, x.rank - 1);
+  return permute(x.rank === 2 ? x : reshape(x, [foldProduct(x.extents.slice(0, -1)), last]), [1, 0]);
+}
