@@ -6,6 +6,7 @@ import { fusionState } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import type { Tensor } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
+import { countWhile } from "../support/lists.ts";
 
 /** A Fusion that is read from a text. */
 export interface Marked {
@@ -54,7 +55,7 @@ export function withSourceOrigins(
   const tensors = data.tensors.map((tensor, id): Tensor => {
     while (mark + 1 < marks.length && at(marks, mark + 1).tensor <= id) mark++;
     const { position } = at(marks, mark);
-    const line = lineOf(lines, position);
+    const line = countWhile(lines, (start) => start <= position) - 1;
     const { name } = tensor.origin ?? {};
     const site = { path: source.file, line: line + 1, column: position - at(lines, line) + 1 };
     return { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } };
@@ -66,15 +67,4 @@ function lineStarts(text: string): readonly number[] {
   const starts = [0];
   for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) starts.push(end + 1);
   return starts;
-}
-
-/** The last line that starts at or before the position. */
-function lineOf(starts: readonly number[], position: number): number {
-  let [low, high] = [0, starts.length - 1];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (at(starts, middle) <= position) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }

@@ -7,9 +7,9 @@ import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
-import { pushTo } from "../../support/lists.ts";
+import { countWhile, pushTo } from "../../support/lists.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
-import { type CommandTiming, endedBy, workByEnd } from "./timing.ts";
+import { type CommandTiming, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
 export interface Needed {
@@ -75,7 +75,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
   ): Needed => {
     if (found === undefined) return none;
     const extent = extentOf(program, region);
-    for (let i = endedBy(found, endOf, before) - 1; i >= 0; i--) {
+    for (let i = countWhile(found, (each) => endOf(each) <= before) - 1; i >= 0; i--) {
       const { number, extent: bytes } = at(found, i);
       if (!own.has(number) && sharedBytes(extent, bytes) > 0) return { command: number, time: at(end, number) };
     }
@@ -87,7 +87,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
     const extent = extentOf(program, region);
     const writes = writesTo?.get(region.buffer) ?? [];
     const found: number[] = [];
-    for (let i = endedBy(writes, endOf, before) - 1; i >= 0; i--) {
+    for (let i = countWhile(writes, (each) => endOf(each) <= before) - 1; i >= 0; i--) {
       const { number, extent: bytes } = at(writes, i);
       if (at(end, number) <= since) break;
       const shared = sharedBytes(extent, bytes);

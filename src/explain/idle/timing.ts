@@ -8,7 +8,7 @@ import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import { eventTable, movingSince } from "../../trace/event-table.ts";
 import type { Dependences } from "../dependences.ts";
-import { pushTo } from "../../support/lists.ts";
+import { countWhile, pushTo } from "../../support/lists.ts";
 
 /** By number of the command. Times are milliseconds. */
 export interface CommandTiming {
@@ -93,18 +93,7 @@ export function workByEnd<Key, Value>(
 
 /** The last of some commands, in order of end, that ended by `time` and is not `self`; -1 without one. */
 export function lastEnded(numbers: readonly number[], end: Float64Array, time: number, self: number): number {
-  const count = endedBy(numbers, (number) => at(end, number), time);
+  const count = countWhile(numbers, (number) => at(end, number) <= time);
   for (let i = count - 1; i >= 0; i--) if (numbers[i] !== self) return at(numbers, i);
   return -1;
-}
-
-/** How many of some, which are in order of end, ended by a time. */
-export function endedBy<T>(ordered: readonly T[], endOf: (each: T) => number, time: number): number {
-  let [low, high] = [0, ordered.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (endOf(at(ordered, middle)) <= time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

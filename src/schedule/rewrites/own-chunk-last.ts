@@ -11,7 +11,7 @@ import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
-import { pushTo } from "../../support/lists.ts";
+import { countWhile, pushTo } from "../../support/lists.ts";
 
 export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
 
@@ -67,20 +67,9 @@ function lastEarlier(
     if (last === undefined || valueOf(position) < valueOf(last)) least.push(position);
   }
   return positions.flatMap((position): readonly (readonly [number, number])[] => {
-    const target = least[firstWhere(least, (other) => valueOf(other) < valueOf(position))];
+    const target = least[countWhile(least, (other) => valueOf(other) >= valueOf(position))];
     return target === undefined || target < position ? [] : [[position, target]];
   });
-}
-
-/** The number of the first item that holds; all after it hold as well. */
-function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number {
-  let [low, high] = [0, items.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (holds(at(items, middle))) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /**

@@ -12,7 +12,7 @@ import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { at } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";
-import { pushTo } from "../../support/lists.ts";
+import { countWhile, pushTo } from "../../support/lists.ts";
 
 /** The value is the number of SMs. */
 export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, count) => {
@@ -71,15 +71,4 @@ function besideThem(gemms: readonly number[], small: readonly number[], order: L
     }
   }
   return marked;
-}
-
-/** How many of the first satisfy what no later one does. */
-function countWhile(all: readonly number[], is: (each: number) => boolean): number {
-  let [low, high] = [0, all.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (is(at(all, middle))) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -5,6 +5,7 @@
  */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
+import { countWhile } from "../../support/lists.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import { arenaOf, sharingBuffers } from "./blocks.ts";
 import { findGap, type Gap } from "./coverage.ts";
@@ -49,7 +50,7 @@ export function createTenants({ buffers }: Program, allocated: Uint8Array, some 
  * Inserts `range` into the sorted ranges in place of the bytes it covers. Returns the other buffers that lose bytes.
  */
 function replace(ranges: Range[], range: Range): readonly number[] {
-  const first = firstEndingAfter(ranges, range.start);
+  const first = countWhile(ranges, ({ end }) => end <= range.start);
   let last = first;
   while (last < ranges.length && at(ranges, last).start < range.end) last++;
   const covered = ranges.slice(first, last);
@@ -62,16 +63,6 @@ function replace(ranges: Range[], range: Range): readonly number[] {
     ...(right !== undefined && right.end > range.end ? [{ ...right, start: range.end }] : []),
   );
   return [...new Set(covered.map(({ buffer }) => buffer))].filter((buffer) => buffer !== range.buffer);
-}
-
-function firstEndingAfter(ranges: readonly Range[], position: number): number {
-  let [low, high] = [0, ranges.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (at(ranges, middle).end > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** A mistake at a node that does not depend on the order of nodes. */

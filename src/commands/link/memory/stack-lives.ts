@@ -11,6 +11,7 @@
  *   d:       |-----| 1 KiB
  */
 import { at } from "../../../support/invariant.ts";
+import { countWhile } from "../../../support/lists.ts";
 import { createRandom } from "../../../support/random.ts";
 
 export interface Stack {
@@ -89,15 +90,7 @@ function* candidates(lives: readonly Span[], lasts: readonly number[]): Generato
 /** For each life the last one that starts before its end. It overlaps all lives that start in between. */
 function lastOverlaps(lives: readonly Span[]): readonly number[] {
   const starts = Float64Array.from(lives, ({ from }) => from);
-  return lives.map(({ to }, i) => {
-    let [low, high] = [i, lives.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (at(starts, middle) < to) low = middle;
-      else high = middle;
-    }
-    return low;
-  });
+  return lives.map(({ to }, i) => Math.max(i, countWhile(starts, (from) => from < to) - 1));
 }
 
 /** The largest number of bytes alive at once. It is reached at the start of some life. */

@@ -1,5 +1,5 @@
 /** Finds the next or the previous nodes of a draft that may access some bytes, without looking at those between. */
-import { at } from "../../../support/invariant.ts";
+import { countWhile } from "../../../support/lists.ts";
 import type { Touch } from "./touch.ts";
 import { type Bins, createBins } from "./touch-index.ts";
 
@@ -30,12 +30,12 @@ export function createTimeline(): AccessTimeline {
         byPlace.set(touch.place, bins);
         const positions = bins.binOf(touch);
         if (positions === null) continue;
-        const place = firstAbove(positions, position - 1);
+        const place = countWhile(positions, (other) => other < position);
         if (positions[place] !== position) positions.splice(place, 0, position);
       }
     },
     *after(position, touches) {
-      const cursors = listsOf(touches).map((list) => ({ list, next: firstAbove(list, position) }));
+      const cursors = listsOf(touches).map((list) => ({ list, next: countWhile(list, (other) => other <= position) }));
       for (;;) {
         let least = Infinity;
         for (const { list, next } of cursors) least = Math.min(least, list[next] ?? Infinity);
@@ -45,7 +45,10 @@ export function createTimeline(): AccessTimeline {
       }
     },
     *before(position, touches) {
-      const cursors = listsOf(touches).map((list) => ({ list, next: firstAbove(list, position - 1) - 1 }));
+      const cursors = listsOf(touches).map((list) => ({
+        list,
+        next: countWhile(list, (other) => other < position) - 1,
+      }));
       for (;;) {
         let most = -1;
         for (const { list, next } of cursors) most = Math.max(most, list[next] ?? -1);
@@ -55,15 +58,4 @@ export function createTimeline(): AccessTimeline {
       }
     },
   };
-}
-
-/** The index of the first of the ascending numbers that is greater. */
-function firstAbove(ascending: readonly number[], number: number): number {
-  let [low, high] = [0, ascending.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (at(ascending, middle) <= number) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

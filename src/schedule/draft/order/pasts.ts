@@ -5,6 +5,7 @@
  *     copy 1, signal a, copy 2, signal b     ->     before a: {copy 1}, before b: {copy 2} and what is before a
  */
 import { at } from "../../../support/invariant.ts";
+import { countWhile } from "../../../support/lists.ts";
 import type { ListOrder } from "./list-order.ts";
 
 export interface Past<T = number> {
@@ -45,7 +46,8 @@ export function createPasts<T>(order: ListOrder): Pasts<T> {
       let base: Known<T> | null = null;
       let basePosition = -1;
       for (const { stream, places, positions, values } of asked.tracks) {
-        const last = atMost(places, order.completed(position, stream)) - 1;
+        const completed = order.completed(position, stream);
+        const last = countWhile(places, (place) => place <= completed) - 1;
         if (last < 0 || at(positions, last) <= basePosition) continue;
         basePosition = at(positions, last);
         base = at(values, last);
@@ -53,7 +55,8 @@ export function createPasts<T>(order: ListOrder): Pasts<T> {
       const counts = new Int32Array(items.tracks.length);
       const news: { readonly position: number; readonly value: T }[] = [];
       for (const [track, { stream, places, positions, values }] of items.tracks.entries()) {
-        const count = atMost(places, order.completed(position, stream));
+        const completed = order.completed(position, stream);
+        const count = countWhile(places, (place) => place <= completed);
         counts[track] = count;
         for (let i = base?.counts[track] ?? 0; i < count; i++) {
           news.push({ position: at(positions, i), value: at(values, i) });
@@ -91,17 +94,6 @@ function createTracks<T>(order: ListOrder): Tracks<T> {
       track.values.push(value);
     },
   };
-}
-
-/** How many of the ascending numbers are at most `limit`. */
-function atMost(ascending: readonly number[], limit: number): number {
-  let [low, high] = [0, ascending.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (at(ascending, middle) <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** The set and its bases that `known` lacks, bases first. */
