@@ -21,7 +21,7 @@
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp, isTeamCommunication, walk } from "../../host/traverse.ts";
+import { isOp, isTeamCommunication, statementAccess, walk } from "../../host/traverse.ts";
 import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
@@ -161,9 +161,13 @@ function soonestFirst(blocks: readonly Block[]): readonly Block[] {
 }
 
 /** Whether all ranks have all statements, so that they can reorder communications alike. */
-function isUniform({ tensors }: HostProgram): boolean {
-  const [first] = tensors;
-  return first !== undefined && first.mesh !== null && tensors.every(({ mesh }) => sameMesh(mesh, first.mesh));
+function isUniform({ body, tensors }: HostProgram): boolean {
+  const meshes = walk(body).flatMap((statement) => {
+    const { reads, writes } = statementAccess(statement);
+    return [...reads, ...writes].map((id) => at(tensors, id).mesh);
+  });
+  const first = meshes[0] ?? null;
+  return first !== null && meshes.every((mesh) => sameMesh(mesh, first));
 }
 
 /**
