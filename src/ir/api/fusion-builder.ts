@@ -40,6 +40,8 @@ export interface FusionBuilder {
   readonly derivations: Derivation[];
   iterDomainCount: number;
   scalarCount: number;
+  /** While it is set, an op that is there already, of the same operands, is not appended again. */
+  shares: boolean;
   /** The last snapshot, until the next change. */
   snapshot: FusionData | null;
 }
@@ -59,6 +61,7 @@ export function createFusionBuilder(): FusionBuilder {
     derivations: [],
     iterDomainCount: 0,
     scalarCount: 0,
+    shares: false,
     snapshot: null,
   };
 }
@@ -83,6 +86,8 @@ function inputExtent(builder: FusionBuilder, extent: number | Scalar | null): Sc
 
 /** Appends an op and its outputs. Throws what `inferOutput` throws. */
 export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): Op {
+  const known = builder.shares ? sameOp(builder, spec, inputs) : undefined;
+  if (known !== undefined) return known;
   const operands = inputs.map((id) => at(builder.tensors, id));
   const made = inferOutputs(spec, operands, place).map(({ dtype, axes, numbering }) =>
     addTensor(builder, dtype, axes, numbering),
@@ -90,6 +95,16 @@ export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly Ten
   const op = opOf(spec, inputs, at(made, 0), made.slice(1));
   builder.ops.push(op);
   return op;
+}
+
+function sameOp({ ops }: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[]): Op | undefined {
+  return ops.find(
+    (op) =>
+      op.kind === spec.kind &&
+      op.inputs.length === inputs.length &&
+      op.inputs.every((id, i) => id === inputs[i]) &&
+      JSON.stringify(op) === JSON.stringify(opOf(spec, inputs, op.output, op.further)),
+  );
 }
 
 /** New axes, numbered from `first`. */

@@ -97,6 +97,24 @@ describe.each(float8Recipes)("%s", (recipe) => {
   });
 });
 
+it("quantizes once what several linears read, forward and backward", () => {
+  const counts = [1, 2].map((linears) => {
+    const f = new Fusion();
+    const x = f.input([32, 64], "bfloat16");
+    const weights = Array.from({ length: linears }, () => f.input([48, 64], "bfloat16"));
+    const results = weights.map((w) => float8Linear(x, w));
+    const found = gradients(f, {
+      of: results,
+      cotangents: results.map(() => f.input([32, 48], "bfloat16")),
+      wrt: weights,
+    });
+    for (const each of [...results, ...found]) if (each !== null) f.output(each);
+    return f.data().ops.filter((op) => op.kind === "Squeeze").length;
+  });
+  // Scales of x and of its columns; those of the weight and of the columns of the cotangent.
+  expect(counts).toEqual([2 + 2, 2 + 4]);
+});
+
 it("does not quantize a product whose depth 16 does not divide", () => {
   const f = new Fusion();
   const y = float8Linear(f.input([8, 24], "bfloat16"), f.input([16, 24], "bfloat16"));

@@ -3,10 +3,11 @@ import type { DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import type { Float8Recipe } from "../../../fusion-data.ts";
 import { constantValue, foldProduct } from "../../../scalar/fold.ts";
+import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { linear, scaledLinear } from "../contractions.ts";
 import { add } from "../elementwise.ts";
-import { permute, reshape } from "../views.ts";
+import { permute, reshape, squeeze } from "../views.ts";
 import { alignRight, floatCall, inDType, mark } from "./compose.ts";
 import { quantize } from "./quantize.ts";
 
@@ -40,12 +41,27 @@ export function float8Product(a: TensorView, b: TensorView, recipe: Float8Recipe
   const depth = constantValue(at(b.extents, b.rank - 1));
   if (b.rank !== 2 || depth === null || depth % 16 !== 0 || a.dtype === "double") return linear(a, b);
   const granularity = recipe === "rowwise" ? "row" : "tensor";
-  const [p, q] = [quantize(a, { granularity, dtype: ofA }), quantize(b, { granularity })];
-  return scaledLinear(p.values, q.values, p.scale, q.scale, { dtype: a.dtype });
+  const quantized = (x: TensorView, dtype: DType): readonly [TensorView, TensorView] => {
+    const { values, scale } = quantize(x, { granularity, dtype });
+    return [values, recipe === "rowwise" ? squeeze(scale, [x.rank - 1]) : scale];
+  };
+  const [p, q] = inCommon(a, () => [quantized(a, ofA), quantized(b, "float8_e4m3fn")] as const);
+  return scaledLinear(p[0], q[0], p[1], q[1], { dtype: a.dtype });
 }
 
 /** The columns of all rows: [.., N] as [N, M]. */
 export function columnsOf(x: TensorView): TensorView {
   const last = at(x.extents, x.rank - 1);
-  return permute(x.rank === 2 ? x : reshape(x, [foldProduct(x.extents.slice(0, -1)), last]), [1, 0]);
+  return inCommon(x, () => permute(x.rank === 2 ? x : reshape(x, [foldProduct(x.extents.slice(0, -1)), last]), [1, 0]));
+}
+
+/** Linears that read one tensor quantize it once, and devices gather it once. */
+function inCommon<T>(x: TensorView, make: () => T): T {
+  const { builder } = x[internals];
+  builder.shares = true;
+  try {
+    return make();
+  } finally {
+    builder.shares = false;
+  }
 }
