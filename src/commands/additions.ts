@@ -8,6 +8,7 @@ import type { Kernel } from "./kernel.ts";
 import { bufferAlignment } from "./link/memory/memory-layout.ts";
 import type { Program } from "./program.ts";
 import { elementCount } from "../numerics/tensor/storage.ts";
+import { getOrMake } from "../support/lists.ts";
 
 export interface AddedKernels {
   /** The Program's kernels and those that were added. */
@@ -34,9 +35,7 @@ export function createAddedKernels(given: readonly Kernel[], textOf: (kernel: Ke
     kernelId: (kernel) => {
       known ??= new Map(given.map((each, id) => [textOf(each), makeId<KernelId>(id)]));
       const text = textOf(kernel);
-      const id = known.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
-      known.set(text, id);
-      return id;
+      return getOrMake(known, text, () => makeId<KernelId>(kernels.push(kernel) - 1));
     },
   };
 }

@@ -5,6 +5,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { PlanDocument } from "./plan-document.ts";
 import type { PlanOp, RankDocument } from "./rank-document.ts";
+import { getOrMake } from "../support/lists.ts";
 
 /** Throws a diagnostic. */
 export type Refuse = (found: string, expected: string) => never;
@@ -83,9 +84,7 @@ export function checkSignals(ranks: readonly RankDocument[], refuse: Refuse): vo
   const words = new Map<string, { signals: number; waits: number }>();
   const entry = ({ rank, index }: Word): { signals: number; waits: number } => {
     const key = `word ${index} of rank ${rank}`;
-    const known = words.get(key) ?? { signals: 0, waits: 0 };
-    words.set(key, known);
-    return known;
+    return getOrMake(words, key, () => ({ signals: 0, waits: 0 }));
   };
   for (const { ops } of ranks)
     for (const op of ops) {

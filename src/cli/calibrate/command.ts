@@ -24,6 +24,7 @@ import { runWhere } from "../ranks/run-in-processes.ts";
 import { requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
 import { requireOutput, writeOutput } from "../terminal/output-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 type CalibrateFlags = Omit<Options<NamesOf<"calibrate">>, "on"> & { readonly on: Target };
 
@@ -105,9 +106,7 @@ function hostsOf(all: number, devicesPerHost: number | undefined): ProbeHosts {
 function hostOf(hosts: ProbeHosts, places: ContenderPlaces, exchange: Exchange, terminal: Terminal): CalibrationHost {
   const made = new Map<DType, Matrices>();
   const matricesOf = (dtype: DType): Matrices => {
-    const matrices = made.get(dtype) ?? createMatrices(dtype, 0);
-    made.set(dtype, matrices);
-    return matrices;
+    return getOrMake(made, dtype, () => createMatrices(dtype, 0));
   };
   return {
     ...hosts,

@@ -13,6 +13,7 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { World } from "../../launch/join-world.ts";
 import { at } from "../../support/invariant.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 export interface ContenderPlace {
   readonly group: Group;
@@ -71,9 +72,7 @@ export function placesOnGpus(
   };
   return {
     placeFor: (graph) => {
-      const known = places.get(graph) ?? open(graph);
-      places.set(graph, known);
-      return known;
+      return getOrMake(places, graph, () => open(graph));
     },
     close: async () => {
       for (const close of closing) await close();

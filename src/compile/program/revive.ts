@@ -5,6 +5,7 @@ import type { Parameters } from "../../host/program-file.ts";
 import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** The program of a file for the requested devices and parameters. */
 export interface BuiltData {
@@ -36,9 +37,7 @@ function revivedHost(host: HostProgram): HostProgram {
 function revivedTensors(tensors: readonly Tensor[]): readonly Tensor[] {
   const meshes = new Map<DeviceMesh, DeviceMesh>();
   const revivedMesh = (clone: DeviceMesh): DeviceMesh => {
-    const mesh = meshes.get(clone) ?? new DeviceMesh(nested(clone.devices, clone.shape), clone.names);
-    meshes.set(clone, mesh);
-    return mesh;
+    return getOrMake(meshes, clone, () => new DeviceMesh(nested(clone.devices, clone.shape), clone.names));
   };
   return tensors.map((tensor) => (tensor.mesh === null ? tensor : { ...tensor, mesh: revivedMesh(tensor.mesh) }));
 }

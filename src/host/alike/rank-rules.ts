@@ -7,6 +7,7 @@ import { binary, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { keysIn } from "../../support/is-one-of.ts";
 import type { HostProgram, HostStream, P2PCommunication, Statement } from "../nodes.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** A scalar as each rank has it. */
 export interface ScalarRule {
@@ -71,9 +72,7 @@ export function keyOfStatement(rules: RankRules, statement: Statement): ((rank: 
   if (teams.length === 0 && scalars.length === 0) return null;
   const ids = new Map<readonly number[], number>();
   const idOf = (team: readonly number[]): number => {
-    const id = ids.get(team) ?? ids.size;
-    ids.set(team, id);
-    return id;
+    return getOrMake(ids, team, () => ids.size);
   };
   return (rank) =>
     [

@@ -1,6 +1,7 @@
 /** Which meshes the functions name that a program calls, which of their axes, and which parts of these. */
 import { numbersIn } from "./read-attributes.ts";
 import type { Attribute, MlirFunction, MlirModule, Operation } from "./syntax/nodes.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** By mesh and axis, where parts of the axis begin and end: 1 and 2 of `"x":(1)2`. */
 export type UsedMeshes = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<number>>>;
@@ -9,9 +10,7 @@ export function usedMeshes({ functions }: MlirModule, main: MlirFunction): UsedM
   const used = new Map<string, Map<string, Set<number>>>();
   const called = new Set([main]);
   const meshNamed = (name: string): Map<string, Set<number>> => {
-    const cuts = used.get(name) ?? new Map<string, Set<number>>();
-    used.set(name, cuts);
-    return cuts;
+    return getOrMake(used, name, () => new Map<string, Set<number>>());
   };
   /** `mesh`: the cuts of the mesh whose sharding the attribute is in. */
   const visit = (attribute: Attribute, mesh: Map<string, Set<number>> | null): void => {

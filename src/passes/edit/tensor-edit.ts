@@ -22,6 +22,7 @@ import { derivedOrigin } from "../../ir/origin.ts";
 import { loopAxesOf } from "../../ir/parts.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** The tensor table of a program under construction, and the id of its next axis. */
 export interface TensorEdit {
@@ -140,9 +141,7 @@ export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[])
 export function copyTensor(edit: TensorEdit, tensor: Tensor): Tensor {
   const ids = new Map<IterDomainId, IterDomainId>();
   const idOf = (id: IterDomainId): IterDomainId => {
-    const known = ids.get(id) ?? nextAxisId(edit);
-    ids.set(id, known);
-    return known;
+    return getOrMake(ids, id, () => nextAxisId(edit));
   };
   const axes = (own: readonly IterDomain[]): readonly IterDomain[] =>
     own.map((axis) => ({ ...axis, id: idOf(axis.id) }));

@@ -6,6 +6,7 @@ import { differs, keyOfStatement, statementOn } from "../../host/alike/rank-rule
 import type { Statement } from "../../host/nodes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type Alike, type MovingOperands, type RankView, viewOn } from "./alike.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** The lists of `alike.ranks`. They share what is equal on several of them. `textOf` prints a statement of any rank. */
 export function alikeLists(
@@ -18,8 +19,7 @@ export function alikeLists(
     const command = at(list.commands, index);
     const unplaced = moved(command, operands, (view) => (view.moves === undefined ? view : { ...view, offset: -1 }));
     const text = JSON.stringify(unplaced);
-    const family = families.get(text) ?? new Map<string, UnlinkedCommand>();
-    families.set(text, family);
+    const family = getOrMake(families, text, () => new Map<string, UnlinkedCommand>());
     return { index, command, operands, family };
   });
   const pairsOn = rankPairs(alike, list.pairs);
@@ -28,8 +28,7 @@ export function alikeLists(
     const commands = [...list.commands];
     for (const { index, command, operands, family } of moving) {
       const offsets = offsetsOn(operands, k);
-      const known = family.get(offsets) ?? moved(command, operands, (view) => viewOn(view, k));
-      family.set(offsets, known);
+      const known = getOrMake(family, offsets, () => moved(command, operands, (view) => viewOn(view, k)));
       commands[index] = known;
     }
     for (const [index, vary] of alike.varying) commands[index] = vary(at(commands, index), k);
@@ -70,8 +69,10 @@ function rankOrigins(
     const own = [...origins];
     for (const { origin, statement, keyOn, byKey } of differing) {
       const key = keyOn(rank);
-      const known = byKey.get(key) ?? { ...origin, statement: textOf(statementOn(rules, statement, rank)) };
-      byKey.set(key, known);
+      const known = getOrMake(byKey, key, () => ({
+        ...origin,
+        statement: textOf(statementOn(rules, statement, rank)),
+      }));
       for (const position of positions.get(origin) ?? []) own[position] = known;
     }
     return own;
@@ -100,9 +101,7 @@ function rankPairs({ peers, ranks }: Alike, pairs: readonly OneSided[]): (k: num
   const views = new Map<string, View>();
   const fixed = pairs.map(({ view }) => {
     const text = JSON.stringify(view);
-    const known = views.get(text) ?? view;
-    views.set(text, known);
-    return known;
+    return getOrMake(views, text, () => view);
   });
   const counts = { send: new Int32Array(most + 1), recv: new Int32Array(most + 1) };
   return (k) => {

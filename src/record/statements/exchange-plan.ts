@@ -30,6 +30,7 @@ import type { Recorder } from "../recorder.ts";
 import { localExtents, tensorOf } from "../tensors.ts";
 import { declaredRuns, existing, narrowOnEach, permuteView, runsOn } from "../views.ts";
 import { alignAxes, type PostedCollective, type Side } from "./collective-sides.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** A box of elements: a run of indices for every pair of axes. */
 export type RunBox = readonly Run[];
@@ -114,9 +115,7 @@ export function pairOf(
 function once(runsOf: (rank: number) => Runs): (rank: number) => Runs {
   const known = new Map<number, Runs>();
   return (rank) => {
-    const runs = known.get(rank) ?? runsOf(rank);
-    known.set(rank, runs);
-    return runs;
+    return getOrMake(known, rank, () => runsOf(rank));
   };
 }
 
@@ -260,8 +259,9 @@ export function rankPieces(
   const givers = cut < 0 ? sources : ranksWith(at(pairs, cut), "input", sources, at(wanted, cut));
   const bySource = boxesBySource(known, wanted);
   const receipts = givers.map((from) => {
-    const given = bySource.get(from) ?? boxes(pairs.map(({ on }, i) => intersection(at(wanted, i), on.input(from))));
-    bySource.set(from, given);
+    const given = getOrMake(bySource, from, () =>
+      boxes(pairs.map(({ on }, i) => intersection(at(wanted, i), on.input(from)))),
+    );
     return { from, boxes: given };
   });
   return { sends, receipts };

@@ -21,6 +21,7 @@ import { sameElements, squeezeView } from "../views.ts";
 import { positionsWith, type PostedCollective, type Side } from "./collective-sides.ts";
 import { heldBy, pairedView, rankPieces, type RankPieces, viewOfBox, type WantedBoxes } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** What one rank gives and gets. */
 interface Pieces {
@@ -129,9 +130,7 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
     const held = heldBy(plan, "input", rank);
     const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
     const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
-      const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, [held], [box])));
-      views.set(boxes, known);
-      return known;
+      return getOrMake(views, boxes, () => boxes.map((box) => squeezeView(viewOfBox(view, [held], [box]))));
     };
     const operations = sends.flatMap(({ to, boxes }) =>
       viewsOf(boxes).map((part): PointToPoint => ({ type: "send", peer: to, view: part })),
@@ -175,13 +174,14 @@ function receive(
   const known = new Map<View, Map<RankPieces["receipts"][number]["boxes"], readonly PointToPoint[]>>();
   transfer((k) => {
     const view = viewOn(output, k);
-    const ofView = known.get(view) ?? new Map<RankPieces["receipts"][number]["boxes"], readonly PointToPoint[]>();
-    known.set(view, ofView);
+    const ofView = getOrMake(
+      known,
+      view,
+      () => new Map<RankPieces["receipts"][number]["boxes"], readonly PointToPoint[]>(),
+    );
     return at(pieces, k).receipts.flatMap(({ from, boxes }) => {
       if (from === ranks[k]) return [];
-      const ops = ofView.get(boxes) ?? receivesOf(view, at(held, k), from, boxes);
-      ofView.set(boxes, ops);
-      return ops;
+      return getOrMake(ofView, boxes, () => receivesOf(view, at(held, k), from, boxes));
     });
   });
   const own = ranks.map((rank, k) => at(pieces, k).receipts.find(({ from }) => from === rank)?.boxes ?? []);

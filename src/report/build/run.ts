@@ -13,6 +13,7 @@ import {
   type Track,
 } from "../data/timeline-data.ts";
 import type { Works } from "./works.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 /** When the commands of a run started and ended, by their number. */
 export interface Placed {
@@ -140,9 +141,7 @@ const farthest = 32;
 function createOrderReasons(program: Program, { rankOf, indexOf, previous, peers }: Waits): ReasonOf {
   const known = new Map<number, Accesses>();
   const accessesOf = (number: number): Accesses => {
-    const found = known.get(number) ?? accesses(program, rankOf(number), indexOf(number));
-    known.set(number, found);
-    return found;
+    return getOrMake(known, number, () => accesses(program, rankOf(number), indexOf(number)));
   };
   const commandOf = (number: number): Program["ranks"][number]["commands"][number] =>
     at(at(program.ranks, rankOf(number)).commands, indexOf(number));

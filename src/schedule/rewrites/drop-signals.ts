@@ -19,6 +19,7 @@ import type { Done } from "../draft/order/signal-guarantees.ts";
 import { touchesConflict } from "../draft/memory/touch.ts";
 import type { DraftMemory } from "../draft/memory/memory.ts";
 import type { Rewrite } from "../rewrite.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 export const dropSignals: Rewrite<true> = {
   name: "drop-signals",
@@ -156,9 +157,7 @@ function slotsAreFree({ ranks, slots }: Program, representativeOf: (rank: number
   const orders = new Map<number, ListOrder>();
   const orderOf = (rank: number): ListOrder => {
     const representative = representativeOf(rank);
-    const order = orders.get(representative) ?? listOrder(at(ranks, representative));
-    orders.set(representative, order);
-    return order;
+    return getOrMake(orders, representative, () => listOrder(at(ranks, representative)));
   };
   const places = slots.map(() => ({ signal: -1, wait: -1 }));
   for (const { commands } of ranks) {

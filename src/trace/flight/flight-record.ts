@@ -4,6 +4,7 @@ import type { Program } from "../../commands/program.ts";
 import { shortStatement } from "../../commands/command-text.ts";
 import { at } from "../../support/invariant.ts";
 import { readFlight } from "./flight-words.ts";
+import { getOrMake } from "../../support/lists.ts";
 
 export const flightFormat = "braid flight record 1";
 
@@ -131,9 +132,7 @@ function planOf(program: Program, rank: number, signals: Signals): FlightPlan {
   const { streams, commands, origins } = at(program.ranks, rank);
   const statements = new Map<string, number>();
   const numberOf = (text: string): number => {
-    const known = statements.get(text) ?? statements.size;
-    statements.set(text, known);
-    return known;
+    return getOrMake(statements, text, () => statements.size);
   };
   const needsOf = needsIn(program, rank, signals);
   const planned = commands.map(({ stream, kind }, index): PlannedCommand => {

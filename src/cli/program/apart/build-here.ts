@@ -14,6 +14,7 @@ import { loadProgram } from "../load-program.ts";
 import type { SourceMaps } from "../source-maps.ts";
 import { displayPath, inUserCode } from "../user-code.ts";
 import type { ThreadRequest } from "./build-request.ts";
+import { getOrMake } from "../../../support/lists.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
 export async function buildHere({ file, devices, hosts, set }: ThreadRequest): Promise<BuiltData> {
@@ -74,9 +75,7 @@ function mappedSources(maps: SourceMaps): MappedSources {
   const known = new Map<string, CallSite>();
   const mapped = (site: CallSite): CallSite => {
     const key = siteText(site);
-    const found = known.get(key) ?? { path: displayPath(site.path), ...maps.original(site.path, site) };
-    known.set(key, found);
-    return found;
+    return getOrMake(known, key, () => ({ path: displayPath(site.path), ...maps.original(site.path, site) }));
   };
   const tensor = (each: Tensor): Tensor => {
     if (each.origin === undefined) return each;

@@ -169,9 +169,7 @@ function createNumbers(rankCount: number) {
         return at(known, place);
       }
       const key = `${from} ${to}`;
-      const number = others.get(key) ?? count++;
-      others.set(key, number);
-      return number;
+      return getOrMake(others, key, () => count++);
     },
   };
 }

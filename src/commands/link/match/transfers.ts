@@ -213,8 +213,7 @@ function joinGroups(
   const positionOf: number[] = [];
   for (const [group, { rank, command, communicator, operation }] of posted.entries()) {
     const root = sets.find(group);
-    const transfer = joined.get(root) ?? { communicator, participants: [], edges: [] };
-    joined.set(root, transfer);
+    const transfer = getOrMake(joined, root, () => ({ communicator, participants: [], edges: [] }));
     positionOf.push(transfer.participants.length);
     transfer.participants.push({ rank, command, operation });
   }
