@@ -14,7 +14,8 @@
  *   T4 = add(T2, T2); Communication 1 (input=T4, output=T5); T3 = matmul(T0, T1); Wait Communication 1
  *
  * A loop whose matmul comes before its communication counts as such an op for the first: in a backward pass, what the
- * gradient of a weight reads is gathered while the loop computes the gradient that its end scatters.
+ * gradient of a weight reads is gathered while the loop computes the gradient that its end scatters. Communications of
+ * the CUDA backend come before such loops alone, whose kernels have streams of their own.
  *
  * Communications with at most Allocates between them are first put in the order of their Waits. An op that alone covers
  * another communication stays there. At most two communications of a team are under way.
@@ -60,7 +61,7 @@ interface Block {
 
 function covered(program: HostProgram): readonly Statement[] {
   const { body } = program;
-  const hasPost = body.some((each) => isTeamCommunication(each) && runsBeside(each));
+  const hasPost = body.some((each) => isTeamCommunication(each) && each.team.length > 1);
   if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
   const reorders = isUniform(program);
   const classes = classified(program, reorders);
@@ -83,7 +84,9 @@ function covered(program: HostProgram): readonly Statement[] {
     const team = of.team.join();
     if (covers.get(of.id) === 0) {
       const others = [...underWay.values()].filter((each) => each === team).length;
-      if (hoist(placed, others, reorders) || defer(placed, covers, (op) => isWorth(of, op))) covers.set(of.id, 1);
+      const isCovered =
+        hoist(placed, others, reorders) || (runsBeside(of) && defer(placed, covers, (op) => isWorth(of, op)));
+      if (isCovered) covers.set(of.id, 1);
     }
     underWay.set(of.id, team);
   }
@@ -96,7 +99,7 @@ function classified(program: HostProgram, reorders: boolean): readonly Block[] {
   return blocksOf(program.body).map((statements): Block => {
     const first = at(statements, 0);
     const uses = usesOf(statements);
-    if (isTeamCommunication(first) && runsBeside(first)) {
+    if (isTeamCommunication(first) && first.team.length > 1) {
       posted.set(first.id, first);
       return { kind: "post", statements, uses, of: first };
     }
@@ -177,6 +180,7 @@ function isUniform({ body, tensors }: HostProgram): boolean {
 function hoist(placed: Block[], others: number, reorders: boolean): boolean {
   const post = at(placed, placed.length - 1);
   const team = teamOf(post);
+  const isBeside = post.of !== null && runsBeside(post.of);
   const moving = [post];
   const staying: Block[] = [];
   let { uses } = post;
@@ -191,12 +195,12 @@ function hoist(placed: Block[], others: number, reorders: boolean): boolean {
       continue;
     }
     staying.unshift(block);
-    if (block.kind === "cover" || block.kind === "loop") {
+    if (block.kind === "loop" || (block.kind === "cover" && isBeside)) {
       placed.splice(j, placed.length - j, ...moving, ...staying);
       return true;
     }
     if (block.kind === "post" && !reorders) return false;
-    if (block.kind !== "light" && teamOf(block) === team) besides += block.kind === "wait" ? 1 : -1;
+    if (block.of !== null && teamOf(block) === team) besides += block.kind === "wait" ? 1 : -1;
   }
   return false;
 }

@@ -1,5 +1,5 @@
 /**
- * Sinks each Wait for a communication, outside of loops, to just before the first statement that needs it: one that
+ * Sinks each Wait for a library's transfer, outside of loops, to just before the first statement that needs it: one that
  * reads or overwrites what the communication writes, or overwrites what that reads. Without one it goes to the end. The
  * transfer then runs under the statements in between.
  *

@@ -12,9 +12,9 @@ export interface BlockUses {
 /** PyTorch's FSDP limits its gathers to two for the same reason: their memory. */
 export const mostUnderWay = 2;
 
-/** A team of one moves nothing between devices. */
-export function runsBeside({ team }: TeamCommunication): boolean {
-  return team.length > 1;
+/** The CUDA backend communicates on the current stream, and a team of one moves nothing between devices. */
+export function runsBeside({ backend, team }: TeamCommunication): boolean {
+  return backend !== "cuda" && team.length > 1;
 }
 
 /** The loops that directly follow a GetCurrentStream are in one block with it; each other statement is a block. */
