@@ -128,10 +128,13 @@ const afterwards = {
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,
 };
-const noPipelines = 'throw new Error("The playground has no pipelines: run the file by the braid command.");';
-const pipelines = {
-  "src/compile/pipeline/build-pipeline.ts": `export function pipeline() { ${noPipelines} }`,
-  "src/compile/pipeline/orders.ts": `export const pipelineOrders = new Proxy({}, { get() { ${noPipelines} } });`,
+const missing = (what: string): string =>
+  `throw new Error("The playground has no ${what}: run the file by the braid command.");`;
+/** What no example of the playground calls. */
+const rare = {
+  "src/compile/pipeline/build-pipeline.ts": `export function pipeline() { ${missing("pipelines")} }`,
+  "src/compile/pipeline/orders.ts": `export const pipelineOrders = new Proxy({}, { get() { ${missing("pipelines")} } });`,
+  "src/compile/split-backward.ts": `export function splitBackward() { ${missing("split passes")} }`,
 };
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
@@ -156,7 +159,7 @@ for (const [name, file, stubs] of [
     {
       ...backends,
       ...afterwards,
-      ...pipelines,
+      ...rare,
       ...otherSyntax,
       ...keywordTree,
       "src/executor/multi-device-executor.ts": executor,
