@@ -101,8 +101,8 @@ interface MarkerOperands {
   readonly float8Linear: { x: unknown; weight: unknown };
 }
 
-export const float8Recipes = ["rowwise", "tensorwise"] as const;
-export type Float8Recipe = (typeof float8Recipes)[number];
+export type Float8Recipe = "rowwise" | "tensorwise";
+export const float8Recipes: readonly Float8Recipe[] = ["rowwise", "tensorwise"];
 
 export type MarkerName = keyof MarkerOperands;
 
