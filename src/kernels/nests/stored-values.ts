@@ -1,8 +1,8 @@
 /**
  * Which values of a unit are stored; each gets a separate loop nest. All others are inlined where they are read. The
- * stored values are results, reductions, contractions, joined values, computed operands of contractions, and computations that
- * inlining would repeat: several nests read them, or one nest reads them at several indices or along an axis that they
- * do not have.
+ * stored values are results, reductions, contractions, joined values, computed operands of contractions, and
+ * computations that inlining would repeat: several nests read them, or one nest reads them at several indices or along
+ * an axis that they do not have.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { isPacked } from "../../numerics/dtype.ts";
@@ -114,21 +114,15 @@ export function joinsThrough(
   const { kind } = step;
   if (isOneOf(joinKinds, kind)) return true;
   const shapeOf = (value: number): readonly number[] => at(values, value).shape;
-  return isOneOf(rowMajorViews, kind) && mergedAxes(shapeOf(at(step.inputs, 0)), shapeOf(step.output)) !== null;
+  return isOneOf(rowMajorViews, kind) && mergesAxes(shapeOf(at(step.inputs, 0)), shapeOf(step.output));
 }
 
-/** How many axes of `input` each axis of `output` merges, if the reshape splits none; otherwise null. */
-export function mergedAxes(input: readonly number[], output: readonly number[]): readonly number[] | null {
-  let next = 0;
-  const merged: number[] = [];
-  for (const extent of output) {
-    const first = next;
-    let count = 1;
-    while (count < extent && next < input.length) count *= at(input, next++);
-    if (count !== extent) return null;
-    merged.push(next - first);
-  }
-  return input.slice(next).every((extent) => extent === 1) ? merged : null;
+/** Whether a view that keeps the order of elements splits no axis: each one of `output` ends where one of `input` does. */
+function mergesAxes(input: readonly number[], output: readonly number[]): boolean {
+  const endsOf = (shape: readonly number[]): readonly number[] =>
+    shape.map((_, axis) => elementCount(shape.slice(0, axis + 1)));
+  const ends = new Set([1, ...endsOf(input)]);
+  return endsOf(output).every((end) => ends.has(end));
 }
 
 /**

@@ -15,8 +15,7 @@ import {
 import type { PadWidth } from "../../ir/ops/kinds/views/pad.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { computeType, constant, type Expression, operand } from "../../numerics/scalar/expression.ts";
-import { contiguousStrides } from "../../commands/view.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import {
   accessTo,
@@ -28,9 +27,10 @@ import {
   settleLoops,
   type UnitGraph,
 } from "./build-nest.ts";
-import { createIndexSpace, insideExpression, unsplit } from "./index-space.ts";
+import { createIndexSpace, type IndexSpace, insideExpression, unsplit } from "./index-space.ts";
 import type { Nest, ValuePlacement } from "./nest.ts";
-import { joinsThrough, mergedAxes } from "./stored-values.ts";
+import { joinsThrough } from "./stored-values.ts";
+import { reshapeIndex } from "./view-index.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
@@ -48,7 +48,7 @@ export function valueNests(graph: UnitGraph, value: number): readonly Nest[] {
 interface Box {
   readonly shape: readonly number[];
   /** The value's index for an index of the box. */
-  readonly place: (index: readonly Affine[]) => readonly Affine[];
+  readonly place: (index: readonly Affine[], space: IndexSpace) => readonly Affine[];
   /** Adds the instructions for the element at an index of the box. The last one is the element. */
   readonly element: (body: Body, index: readonly Affine[]) => number;
 }
@@ -71,7 +71,10 @@ function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
     case "Reshape":
     case "Broadcast":
     case "Squeeze":
-      return placed(boxes, mergeIndex(at(values, input).shape, at(values, value).shape));
+      // The other way round: the index of the operand gives that of the result.
+      return placed(boxes, (index, space) =>
+        reshapeIndex(index, at(values, value).shape, at(values, input).shape, space),
+      );
     case "Unary":
     case "Cast": {
       const { dtype } = at(values, input);
@@ -87,20 +90,7 @@ function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
 
 /** Boxes of a value that has the elements at `place` of each of their indices. */
 function placed(boxes: readonly Box[], place: Box["place"]): readonly Box[] {
-  return boxes.map((box) => ({ ...box, place: (index) => place(box.place(index)) }));
-}
-
-/** The index in `output` for one in `input`, whose axes are merged. */
-function mergeIndex(input: readonly number[], output: readonly number[]): Box["place"] {
-  const merged = mergedAxes(input, output);
-  invariant(merged !== null, "a join goes through a view that only merges axes", { input, output });
-  return (index) => {
-    let next = 0;
-    return merged.map((count) => {
-      const range = [next, (next += count)] as const;
-      return dot(index.slice(...range), contiguousStrides(input.slice(...range)));
-    });
-  };
+  return boxes.map((box) => ({ ...box, place: (index, space) => place(box.place(index, space), space) }));
 }
 
 function boxNest(graph: UnitGraph, value: number, { shape, place, element }: Box): Nest {
@@ -113,7 +103,7 @@ function boxNest(graph: UnitGraph, value: number, { shape, place, element }: Box
       reducedLoops: [],
       reduction: null,
       body: body.instructions,
-      target: accessTo(placementOf(graph, value), place(space.axes)),
+      target: accessTo(placementOf(graph, value), place(space.axes, space)),
     };
   });
 }
@@ -135,7 +125,7 @@ function wholeBox(shape: readonly number[], element: Box["element"]): Box {
   return { shape, place: (index) => index, element };
 }
 
-function shiftedBy(by: readonly number[]): Box["place"] {
+function shiftedBy(by: readonly number[]): (index: readonly Affine[]) => readonly Affine[] {
   return (index) => index.map((axis, i) => sum([axis, constantIndex(at(by, i))]));
 }
 

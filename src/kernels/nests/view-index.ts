@@ -49,7 +49,7 @@ function startsOf(step: ViewStep): readonly number[] {
  * A reshape keeps the row-major order of elements. The axes form groups of equal element counts on both sides. Within a
  * group, the output index is combined to one number and divided by the input's extents.
  */
-function reshapeIndex(
+export function reshapeIndex(
   index: readonly Affine[],
   inputShape: readonly number[],
   outputShape: readonly number[],

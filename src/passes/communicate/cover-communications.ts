@@ -27,7 +27,16 @@ import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { sameMesh } from "../routes/sharding.ts";
-import { blocksOf, both, usesConflict, mostUnderWay, runsBeside, type BlockUses, usesIn } from "./statement-blocks.ts";
+import {
+  blocksOf,
+  both,
+  hasPeers,
+  usesConflict,
+  mostUnderWay,
+  runsBeside,
+  type BlockUses,
+  usesIn,
+} from "./statement-blocks.ts";
 
 /** Blocks above a communication that are looked at: as many as a layer has, and the time stays linear. */
 const reach = 64;
@@ -61,7 +70,7 @@ interface Block {
 
 function covered(program: HostProgram): readonly Statement[] {
   const { body } = program;
-  const hasPost = body.some((each) => isTeamCommunication(each) && each.team.length > 1);
+  const hasPost = body.some((each) => isTeamCommunication(each) && hasPeers(each));
   if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
   const reorders = isUniform(program);
   const classes = classified(program, reorders);
@@ -99,7 +108,7 @@ function classified(program: HostProgram, reorders: boolean): readonly Block[] {
   return blocksOf(program.body).map((statements): Block => {
     const first = at(statements, 0);
     const uses = usesOf(statements);
-    if (isTeamCommunication(first) && first.team.length > 1) {
+    if (isTeamCommunication(first) && hasPeers(first)) {
       posted.set(first.id, first);
       return { kind: "post", statements, uses, of: first };
     }

@@ -12,9 +12,14 @@ export interface BlockUses {
 /** PyTorch's FSDP limits its gathers to two for the same reason: their memory. */
 export const mostUnderWay = 2;
 
-/** The CUDA backend communicates on the current stream, and a team of one moves nothing between devices. */
-export function runsBeside({ backend, team }: TeamCommunication): boolean {
-  return backend !== "cuda" && team.length > 1;
+/** A team of one moves nothing between devices. */
+export function hasPeers({ team }: TeamCommunication): boolean {
+  return team.length > 1;
+}
+
+/** The CUDA backend communicates on the current stream. */
+export function runsBeside(communication: TeamCommunication): boolean {
+  return communication.backend !== "cuda" && hasPeers(communication);
 }
 
 /** The loops that directly follow a GetCurrentStream are in one block with it; each other statement is a block. */

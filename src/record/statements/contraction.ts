@@ -64,7 +64,7 @@ function recordScaled(recorder: Recorder, statement: LinearOp, to: DType): void 
   const [x, weight] = [at(operands, 0), at(operands, 1)];
   const output = ordinaryOutput(recorder, statement);
   requireContraction(recorder, x, weight, x.shape.at(-1) === weight.shape.at(-1));
-  const made = [...x.shape.slice(0, -1), ...weight.shape.slice(0, -1).slice(-1)];
+  const made = [...x.shape.slice(0, -1), ...weight.shape.slice(-2, -1)];
   requireShape(recorder, `T${statement.output}`, output.shape, made);
   launchScaled(recorder, statement, to, operands, output);
 }
