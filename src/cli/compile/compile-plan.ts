@@ -16,6 +16,7 @@ import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { optimizeLater } from "../program/optimize-later.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import { modelSizes } from "../program/model-sizes.ts";
@@ -61,6 +62,7 @@ export async function compilePlan(
     lowering,
     building,
   );
+  optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`compiling for ${flags.devices} devices`);
   const all = { ...flags, on: "cuda" } as const;

@@ -13,6 +13,7 @@ import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { optimizeLater } from "../program/optimize-later.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
@@ -68,6 +69,7 @@ export async function explainFile(
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, model, params } = await buildProgram(file, flags, lowering, building);
+  optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`explaining on ${flags.devices} devices`);
   const { devices, scalar: scalars } = flags;

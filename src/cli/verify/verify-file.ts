@@ -28,6 +28,7 @@ import type { VerifyReport } from "../../verify/verify.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { optimizeLater } from "../program/optimize-later.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { isDumpFile, memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
@@ -82,6 +83,7 @@ export async function verifyFile(
     lineOf: linesOfDump,
     containers,
   } = await buildProgram(file, flags, options, building);
+  optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   if (flags.reference !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   step(`lowering for ${flags.devices} devices`);
