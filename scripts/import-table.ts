@@ -23,10 +23,10 @@ function definitionTable(): string {
 /** Overloads of an op are one. */
 function torchTable(): string {
   const rows = Object.entries(readOps).map(([group, names]) => {
-    const ops = new Set(names.map((name) => name.replace(/^torch\.ops\.aten\.(\w+)\.\w+$/u, "$1")));
+    const ops = new Set(names.map((name) => name.replace(/^torch\.ops\.(?:aten\.)?([\w.]+)\.\w+$/u, "$1")));
     return [group, [...ops].toSorted().map(code).join(", ")];
   });
-  return table(["ops", "without `torch.ops.aten.`, of any overload that a row has"], rows);
+  return table(["ops", "without `torch.ops.` and `aten.`, of any overload that a row has"], rows);
 }
 
 function opTable(): string {

@@ -21,6 +21,15 @@ type Layouts = Map<
 
 /** The model of a program on the devices of a plan. Throws `sharding-plan-invalid`, and what `buildModel` throws. */
 export function shardedModel(program: ExportedProgram, plan: ShardingPlan, fold = true): ExportedModel {
+  const [group] = Object.keys(plan.groups);
+  if (group !== undefined) {
+    invalidPlan(plan.path, `groups.${group}`, {
+      message: "the model has no collectives of its own",
+      found: `the group ${group}`,
+      expected: "groups for a model that was exported in parallel",
+      help: "remove the line",
+    });
+  }
   const model = buildModel({ ...program, graph: inFloat8(withCopies(program.graph, plan), plan) }, fold);
   applyPlan(model, plan);
   return model;
@@ -123,7 +132,7 @@ export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingP
       help: 'write a plan: { "mesh": { "tp": 4 }, "NAME": "colwise" }, as docs/import-pytorch.md says',
     });
   }
-  const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [], fp8: null };
+  const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [], fp8: null, groups: {} };
   return { path: "--plan auto", mesh: { tp: devices }, modules: best, ...none };
 }
 
@@ -213,7 +222,7 @@ function addLayout(
 }
 
 /** The values whose names a line matches. Throws `sharding-plan-invalid` if there are none. */
-function matching<T>(
+export function matching<T>(
   plan: ShardingPlan,
   { key, pattern }: PlanLine,
   named: ReadonlyMap<string, T>,

@@ -41,6 +41,8 @@ export interface ShardingPlan {
   readonly stream: readonly StreamLine[];
   /** How linears are computed in floats of 8 bits; null for not at all. */
   readonly fp8: Float8Recipe | null;
+  /** The dimensions of the groups of a model that was exported in parallel, by the names in the file. */
+  readonly groups: Readonly<Record<string, readonly string[]>>;
 }
 
 interface Fault {
@@ -62,7 +64,7 @@ export function invalidPlan(path: string, key: string, fault: Fault): never {
 /** Throws `sharding-plan-invalid`. */
 export function parsePlan(text: string, path: string): ShardingPlan {
   const document = objectIn(path, "", documentOf(text, path));
-  const { mesh: given, inputs, outputs, activations, stream, fp8 = null, ...lines } = document;
+  const { mesh: given, inputs, outputs, activations, stream, fp8 = null, groups, ...lines } = document;
   const mesh = meshIn(path, given);
   const dimensions = Object.keys(mesh);
   const placed = (name: string, value: unknown): readonly PlacementLine[] =>
@@ -85,6 +87,12 @@ export function parsePlan(text: string, path: string): ShardingPlan {
     outputs: placed("outputs", outputs),
     activations: placed("activations", activations),
     fp8: fp8 === null ? null : recipeIn(path, fp8),
+    groups: Object.fromEntries(
+      Object.entries(groups === undefined ? {} : objectIn(path, "groups", groups)).map(([name, value]) => [
+        name,
+        dimensionsIn(path, `groups.${name}`, value, dimensions),
+      ]),
+    ),
     stream: Object.entries(stream === undefined ? {} : objectIn(path, "stream", stream)).map(([pattern, value]) =>
       streamIn(path, pattern, value),
     ),
@@ -102,6 +110,18 @@ function recipeIn(path: string, value: unknown): Float8Recipe {
       help: 'write "fp8": "rowwise", or leave it out',
     })
   );
+}
+
+function dimensionsIn(path: string, key: string, value: unknown, known: readonly string[]): readonly string[] {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const found = known.filter((name) => names.includes(name));
+  if (found.length === names.length) return found;
+  return invalidPlan(path, key, {
+    message: "a group of ranks lies along other dimensions than the mesh has",
+    found: JSON.stringify(value) ?? "nothing",
+    expected: `one or several of ${known.join(", ")}`,
+    help: `write ${JSON.stringify(known[0])}, for example`,
+  });
 }
 
 function documentOf(text: string, path: string): unknown {

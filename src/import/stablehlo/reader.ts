@@ -1,7 +1,6 @@
 /** What reading one module shares: the Fusion that it becomes, and where its tensors come from in the text. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { failAt } from "../../host/syntax/text/source.ts";
-import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { Marked } from "../origins.ts";
 import type { Meshes } from "./mesh.ts";
@@ -49,9 +48,4 @@ export function invalidText(
 
 export function unsupported({ source }: InText, position: number, fault: Fault): never {
   return failAt(source, position, { code: "model-unsupported", ...fault });
-}
-
-/** The extents of a tensor of the Fusion, which are all constant. */
-export function readExtents(tensor: TensorView): readonly number[] {
-  return tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : Number.NaN));
 }

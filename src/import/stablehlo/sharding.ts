@@ -6,6 +6,7 @@ import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
 import { didTypes } from "../../ir/domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
+import { placeLeading } from "../manual/parts.ts";
 import { numbersIn } from "./read-attributes.ts";
 import { type InText, invalidText, type Reader, unsupported } from "./reader.ts";
 import type { Dimension, Mesh, Meshes } from "./mesh.ts";
@@ -223,9 +224,7 @@ export function placeByAxes(tensor: TensorView, { mesh, axes }: Sharding, leadin
       tensor.outerSplit(at(kept, leading.length + axis) + i, devices.size(name)).parallelize(name);
     });
   }
-  leading.forEach((name, i) => {
-    if (devices.hasAxis(name)) tensor.axis(at(kept, i)).parallelize(name);
-  });
+  placeLeading(tensor, devices, leading);
 }
 
 /** As text, to compare. */

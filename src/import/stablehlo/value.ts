@@ -5,12 +5,13 @@
  * In a manual computation a value has the shape of one device's part. `axes` names the mesh dimensions over which it
  * differs: its tensor has one leading axis for each of them, which is sharded along it.
  */
-import { broadcast, expand, full } from "../../ir/api/ops.ts";
+import { full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import { elementCount, type Value as Element } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import { readExtents, type Reader, type ValueType } from "./reader.ts";
+import { type DevicePart, sizesAlong, tensorOnAxes, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
+import { type Reader, type ValueType } from "./reader.ts";
 
 export type { Element, ValueType };
 
@@ -70,30 +71,27 @@ export function knownElements(reader: Reader, { known, type, axes }: MlirValue):
 }
 
 export function sizesOf({ meshes }: Reader, axes: readonly string[]): readonly number[] {
-  return axes.map((axis) => meshes.sizes.get(axis) ?? 1);
+  return sizesAlong(meshes.sizes, axes);
 }
 
 /** The axes of any of the values, in the order in which tensors have them. */
 export function manualAxes({ meshes }: Reader, values: readonly MlirValue[]): readonly string[] {
-  const [first] = values;
-  if (values.every(({ axes }) => axes.length === 0) || first === undefined) return [];
-  const all = new Set(values.flatMap(({ axes }) => axes));
-  return [...meshes.sizes.keys()].filter((axis) => all.has(axis));
+  return unionOfAxes(
+    meshes.sizes,
+    values.map(({ axes }) => axes),
+  );
+}
+
+export function devicePartOf({ tensor, axes, type }: MlirValue): DevicePart {
+  return { tensor: tensor(), axes, shape: type.shape };
 }
 
 /** The tensor with a leading axis for each of `axes`; those along which it only repeats have the extent 1. */
 export function tensorOn(value: MlirValue, axes: readonly string[]): TensorView {
-  const tensor = value.tensor();
-  if (axes.length === value.axes.length) return tensor;
-  const flags = axes.map((axis) => !value.axes.includes(axis));
-  return broadcast(tensor, [...flags, ...value.type.shape.map(() => false)]);
+  return tensorOnAxes(devicePartOf(value), axes);
 }
 
 /** The same with the whole shape; `wide`: also along the leading axes. */
-export function wholeOn(reader: Reader, value: MlirValue, axes: readonly string[], wide = false): TensorView {
-  const tensor = tensorOn(value, axes);
-  const own = readExtents(tensor);
-  const leading = wide ? sizesOf(reader, axes) : own.slice(0, axes.length);
-  const whole = [...leading, ...value.type.shape];
-  return own.every((extent, i) => extent === whole[i]) ? tensor : expand(tensor, whole);
+export function wholeOn({ meshes }: Reader, value: MlirValue, axes: readonly string[], wide = false): TensorView {
+  return wholeOnAxes(meshes.sizes, devicePartOf(value), axes, wide);
 }

@@ -36,7 +36,8 @@ import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.t
 import { described, locate, withName } from "./naming.ts";
 import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, type NodeValue } from "./operands.ts";
 import type { ExportedProgram } from "./read.ts";
-import { jsonPlaceText } from "../json.ts";
+import { isCollective } from "./group-collective.ts";
+import { groupCollectiveRows } from "./rows/collectives.ts";
 import { computeRows } from "./rows/compute.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { expertRows } from "./rows/experts.ts";
@@ -56,6 +57,7 @@ const groups: Readonly<Record<string, AtenRows>> = {
   "Creation, indices, complex numbers": atenIndexingRows,
   "Contractions, norms, reductions, attention": computeRows,
   "Mixtures of experts": expertRows,
+  "Collectives of one rank's graph": groupCollectiveRows,
   Sizes: sizeRows,
 };
 
@@ -100,6 +102,7 @@ interface Facts {
 interface Space {
   readonly fusion: Fusion;
   readonly provenance: Building["provenance"];
+  readonly collectives: Building["collectives"];
   readonly values: Map<string, NodeValue>;
   readonly input: (source: Source) => TensorView;
   /** A value of constants alone, unless the space builds it as any other. */
@@ -115,6 +118,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
   const main: Space = {
     fusion,
     provenance: new Map(),
+    collectives: new Map(),
     values: new Map(),
     input: (source) => {
       const name = source.kind === "user" ? source.value : source.name;
@@ -152,7 +156,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
     const found = main.values.get(value);
     return found?.kind === "tensor" ? found.view : null;
   };
-  return { path, fusion, inputs, outputs, sizes: symbols.sizes, graph, tensorOf };
+  return { path, fusion, inputs, outputs, sizes: symbols.sizes, graph, tensorOf, collectives: main.collectives };
 }
 
 function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, WeightPayload>, path: string): Facts {
@@ -164,7 +168,8 @@ function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, WeightPaylo
   for (const [value, { kind }] of sources) if (kind === "buffer" || kind === "constant") constants.add(value);
   for (const node of graph.nodes) {
     // A size is known before a run is, even if it is a symbol.
-    const isConstant = sizeRows.has(node.target) || readsOf(node).every((value) => constants.has(value));
+    const isConstant =
+      sizeRows.has(node.target) || (!isCollective(node) && readsOf(node).every((value) => constants.has(value)));
     for (const output of node.outputs) {
       producers.set(output, node);
       if (isConstant) constants.add(output);
@@ -236,12 +241,12 @@ function valueIn(facts: Facts, space: Space, name: string): NodeValue {
 function buildNode(facts: Facts, space: Space, node: GraphNode): void {
   const row = rows.get(node.target);
   if (row === undefined) {
-    if (node.target.startsWith("torch.ops._c10d_functional.")) refuseCollective(node);
     unsupportedNode(node, `Braid has no op for ${node.target}`, node.target, "the ops of docs/import-pytorch.md");
   }
   const building: Building = {
     fusion: space.fusion,
     provenance: space.provenance,
+    collectives: space.collectives,
     valueOf: (value) => valueIn(facts, space, value),
     maskOf: (value) => {
       const form = facts.formOf(value);
@@ -265,17 +270,6 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     if (made.kind === "tensor") described(made.view, node, output);
   });
   locate(space.fusion, before, node);
-}
-
-/** A graph of one rank's parts: rows of ops read whole tensors. */
-function refuseCollective(node: GraphNode): never {
-  return fail("model-unsupported", `the model was exported with its collectives: ${node.target}`, {
-    place: { kind: "file", path: jsonPlaceText(node.json) },
-    ...(node.source === null ? {} : { source: siteText(node.source) }),
-    found: `one rank's part of the model, ${moduleText(node)}`,
-    expected: "the whole model, without parallelize_module or functional collectives",
-    help: "export the model of one device and say with --plan how it lies on several: Braid inserts the collectives",
-  });
 }
 
 /** A row that only arranges elements does so for each part of a complex tensor. */
@@ -397,6 +391,7 @@ function evaluated(facts: Facts, value: string): Tensor | null {
   const space: Space = {
     fusion,
     provenance: new Map(),
+    collectives: new Map(),
     values: new Map(),
     input: (source) => {
       const tensor = valueOfSource(facts, source);

@@ -1,11 +1,15 @@
 /** A file of torch.export, with a sharding plan, as every format of model files is read. */
 import type { ByteSource } from "../byte-source.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
+import { manualModel } from "../plan/manual-model.ts";
 import { autoPlan, shardedModel } from "../plan/apply-plan.ts";
 import { parsePlan } from "../plan/parse-plan.ts";
 import type { ImportedGradients, ImportedModel, ImportOptions } from "../model.ts";
 import { buildModel } from "./build.ts";
 import { gradientsApart, withGradients } from "./gradients.ts";
 import type { ExportedModel } from "./model.ts";
+import { isCollective } from "./group-collective.ts";
 import { type ExportedProgram, readExportedProgram } from "./read.ts";
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`, `sharding-plan-invalid`. */
@@ -45,9 +49,29 @@ function planned(
   program: ExportedProgram,
   { plan, devices = 1, fold = true }: ImportOptions,
 ): { readonly model: ExportedModel; readonly devices: number | null } {
+  if (program.graph.nodes.some(isCollective)) return parallel(program, plan, devices, fold);
   if (plan === undefined) return { model: buildModel(program, fold), devices: null };
   if (plan === "auto") return { model: shardedModel(program, autoPlan(program, devices), fold), devices: null };
   const parsed = parsePlan(plan.text, plan.file);
-  const count = Object.values(parsed.mesh).reduce((product, size) => product * size, 1);
-  return { model: shardedModel(program, parsed, fold), devices: count };
+  return { model: shardedModel(program, parsed, fold), devices: elementCount(Object.values(parsed.mesh)) };
+}
+
+/** A graph of one rank, with collectives. Throws `bad-option` for the plan of a family, which is one of whole models. */
+function parallel(
+  program: ExportedProgram,
+  plan: ImportOptions["plan"],
+  devices: number,
+  fold: boolean,
+): { readonly model: ExportedModel; readonly devices: number } {
+  if (plan === "auto") {
+    return fail("bad-option", "the model was exported in parallel, with collectives of its own", {
+      place: { kind: "file", path: program.path },
+      found: "the plan auto",
+      expected: "no plan, or one with mesh and groups",
+      help: "leave out the plan, or export the model of one device",
+    });
+  }
+  const parsed = plan === undefined ? null : parsePlan(plan.text, plan.file);
+  const { mesh, model } = manualModel(buildModel(program, fold), parsed, devices);
+  return { model, devices: mesh.devices.length };
 }

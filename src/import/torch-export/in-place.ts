@@ -43,8 +43,9 @@ export function withoutInPlace(
   const members = new Map<string, string[]>();
   const functional = nodes.map((node): GraphNode => {
     const inputs = new Map([...node.inputs].map(([name, argument]) => [name, renamed(argument)]));
-    const source = inputs.get("self") ?? null;
     const isInPlace = inPlace.test(node.target);
+    // Collectives call it `input`.
+    const source = inputs.get("self") ?? (isInPlace ? inputs.get("input") : null) ?? null;
     for (const output of node.outputs) {
       const root = isValue(source) && (isInPlace || views.test(node.target)) ? rootOf(source.name) : output;
       roots.set(output, root);

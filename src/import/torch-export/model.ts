@@ -2,7 +2,9 @@
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import type { TensorId } from "../../ir/domain.ts";
 import type { ExportedGraph } from "./graph.ts";
+import type { GroupCollective } from "./group-collective.ts";
 
 /** An input of the Fusion, in its order: user inputs first, then parameters and others as ops read them. */
 export interface ModelInput {
@@ -43,4 +45,6 @@ export interface ExportedModel {
   readonly graph: ExportedGraph;
   /** The tensor of a value of the graph; null for one that the program does not compute. */
   readonly tensorOf: (value: string) => TensorView | null;
+  /** The collectives that are still to run, by the input of the Fusion that stands for the result. */
+  readonly collectives: ReadonlyMap<TensorId, GroupCollective>;
 }

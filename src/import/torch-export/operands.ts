@@ -15,11 +15,13 @@ import {
   type GraphNode,
   isList,
   isValue,
+  type Size,
   type TensorMeta,
   torchDTypes,
   type TorchDType,
 } from "./graph.ts";
 import { jsonPlaceText } from "../json.ts";
+import type { GroupCollective } from "./group-collective.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
 export type NodeValue =
@@ -57,6 +59,8 @@ export type Provenance =
 export interface Building {
   readonly fusion: Fusion;
   readonly provenance: Map<TensorId, Provenance>;
+  /** By the tensor that stands for the result. */
+  readonly collectives: Map<TensorId, GroupCollective>;
   readonly valueOf: (name: string) => NodeValue;
   /** What a mask lets queries see, where it is known: every key, or those of a triangle. */
   readonly maskOf: (name: string) => KnownMask | null;
@@ -70,6 +74,7 @@ export interface NodeOperands {
   readonly fusion: Fusion;
   /** The dtype of the first result. */
   readonly resultDType: DType | null;
+  readonly resultSizes: readonly Size[];
   readonly has: (name: string) => boolean;
   readonly value: (name: string) => NodeValue;
   readonly tensor: (name: string) => TensorView;
@@ -160,6 +165,7 @@ export function nodeOperands(node: GraphNode, building: Building, meta: TensorMe
     building,
     fusion: building.fusion,
     resultDType: dtype?.braid ?? null,
+    resultSizes: meta?.sizes ?? [],
     has: (name) => given(name) !== null,
     value: (name) => {
       const found = given(name);

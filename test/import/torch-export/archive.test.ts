@@ -195,13 +195,6 @@ describe("documents", () => {
       /torch\.ops\.my\.op\.default/u,
     ],
     [
-      "a collective of an exported parallel model",
-      modelFile(node({ op: ".torch.ops._c10d_functional.all_reduce.default" })),
-      "model-unsupported",
-      `${at}: graph_module.graph.nodes[0]`,
-      /one rank's part of the model, in module up/u,
-    ],
-    [
       "a dtype of PyTorch alone",
       modelFile({ ...plain, inputs: { x: ["uint8", [2, 3]] } }),
       "model-unsupported",

@@ -3,7 +3,7 @@ import { broadcast, cast, matmul, permute, reshape, squeeze } from "../../../ir/
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbersIn, requireAxes } from "../read-attributes.ts";
-import { readExtents } from "../reader.ts";
+import { readExtents } from "../../manual/parts.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { dtypeIn, type MlirValue, wholeOn } from "../value.ts";
 import {

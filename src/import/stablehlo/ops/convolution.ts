@@ -2,7 +2,7 @@
 import { matmul, permute, reshape } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn } from "../read-attributes.ts";
-import { readExtents } from "../reader.ts";
+import { readExtents } from "../../manual/parts.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { dtypeIn, type MlirValue, wholeOn } from "../value.ts";
 import {

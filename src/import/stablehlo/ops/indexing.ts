@@ -29,7 +29,7 @@ import {
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
-import { readExtents } from "../reader.ts";
+import { readExtents } from "../../manual/parts.ts";
 import { splatOf, type MlirValue, wholeOn } from "../value.ts";
 import {
   contradicted,

@@ -1,18 +1,13 @@
-/**
- * Manual computations: functions of one device's parts. A part has a leading axis for each manual dimension over which it
- * differs, sharded along it. A collective is then an op on whole tensors: the sum over a leading axis is an all-reduce,
- * and a leading axis that moves into another one an all-gather.
- */
-import { permute, reshape, select } from "../../../ir/api/ops.ts";
+/** Manual computations: functions of one device's parts, which become tensors with leading axes (manual/parts.ts). */
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Manual } from "../groups.ts";
 import { constrained, placeOnce, requireRank } from "../place.ts";
 import { attributeOf } from "../read-attributes.ts";
 import { madeAt } from "../../origins.ts";
-import { readExtents } from "../reader.ts";
+import { joinParts, splitIntoParts } from "../../manual/parts.ts";
 import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
-import { manualAxes, computed, sizesOf, splat, splatOf, type MlirValue, type ValueType, wholeOn } from "../value.ts";
+import { computed, devicePartOf, sizesOf, splat, splatOf, type MlirValue, type ValueType } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -44,7 +39,7 @@ function manualComputation(reading: Reading): readonly MlirValue[] {
   const manual: Manual = { mesh: first.mesh, names: [...outer, ...names] };
   const parts = operands.map((value, i) => {
     const type = region.arguments[i]?.type;
-    const part = partOf(reading, value, at(into, i), names);
+    const part = pieceOf(reading, value, at(into, i), names);
     if (type !== undefined && !isSameType(part.type, valueType(reader, op.position, type))) {
       contradicted(
         reading,
@@ -73,7 +68,7 @@ function manualNames({ reader, op }: Reading, sharding: Sharding | undefined): r
 }
 
 /** One device's part of a whole tensor. */
-function partOf(reading: Reading, value: MlirValue, sharding: Sharding, manual: readonly string[]): MlirValue {
+function pieceOf(reading: Reading, value: MlirValue, sharding: Sharding, manual: readonly string[]): MlirValue {
   const { reader, op } = reading;
   requireRank(reader, op.position, sharding, value.type.shape.length);
   const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
@@ -89,17 +84,11 @@ function partOf(reading: Reading, value: MlirValue, sharding: Sharding, manual: 
   if (element !== null) return splat(reader, type, element);
   const placed = constrained(reader, op.position, value, sharding);
   if (inner.every((names) => names.length === 0)) return { ...placed, type };
-  const axes = manualAxes(reader, [placed, { ...placed, axes: [...placed.axes, ...inner.flat()] }]);
   return madeAt(reader, op.position, () => {
-    const tensor = wholeOn(reader, placed, placed.axes, true);
-    const split = shape.flatMap((extent, i) => [...sizesOf(reader, at(inner, i)), extent]);
-    const labels: readonly string[] = [...placed.axes, ...inner.flatMap((names, i) => [...names, String(i)])];
-    const apart = reshape(tensor, [...sizesOf(reader, placed.axes), ...split]);
-    const order = [...axes, ...shape.map((_, i) => String(i))].map((label) => labels.indexOf(label));
-    const part = permute(apart, order);
+    const { tensor, axes } = splitIntoParts(reader.meshes.sizes, devicePartOf(placed), inner);
     const free = sharding.axes.map((names) => names.filter((name) => !manual.includes(name)));
-    placeOnce(reader, part, { ...sharding, axes: free }, axes);
-    return computed(type, axes, part);
+    placeOnce(reader, tensor, { ...sharding, axes: free }, axes);
+    return computed(type, axes, tensor);
   });
 }
 
@@ -119,30 +108,9 @@ function wholeOf(
     contradicted(reading, `a part ${typeText(value.type)} of ${typeText(type)}`, "parts that make up the result");
   const element = splatOf(value);
   if (element !== null) return splat(reader, type, element);
-  const whole = madeAt(reader, op.position, () => {
-    // Devices that hold the same part by the sharding hold the same elements: the first one's are taken.
-    const outer = value.axes.filter((name) => !manual.includes(name));
-    const dropped = value.axes.filter((name) => manual.includes(name) && !inner.flat().includes(name));
-    const chosen = dropped.reduce<MlirValue>((each, name) => {
-      const position = each.axes.indexOf(name);
-      return computed(
-        each.type,
-        each.axes.toSpliced(position, 1),
-        select(wholeOn(reader, each, each.axes, true), position, 0),
-      );
-    }, value);
-    const axes = manualAxes(reader, [{ ...chosen, axes: [...outer, ...inner.flat()] }]);
-    const tensor = wholeOn(reader, chosen, axes, true);
-    const labels = [...axes, ...type.shape.map((_, i) => String(i))];
-    const order = [...outer, ...inner.flatMap((names, i) => [...names, String(i)])].map((label) =>
-      labels.indexOf(label),
-    );
-    const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
-    const shape = [...sizesOf(reader, outer), ...type.shape];
-    const joined = readExtents(moved).length === shape.length ? moved : reshape(moved, shape);
-    return computed(type, outer, joined);
-  });
-  return constrained(reader, op.position, whole, sharding);
+  // Devices that hold the same part by the sharding hold the same elements: the first one's are taken.
+  const whole = madeAt(reader, op.position, () => joinParts(reader.meshes.sizes, devicePartOf(value), inner, manual));
+  return constrained(reader, op.position, computed(type, whole.axes, whole.tensor), sharding);
 }
 
 function product(sizes: readonly number[]): number {

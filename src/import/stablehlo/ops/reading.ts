@@ -4,7 +4,8 @@ import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import type { Manual } from "../groups.ts";
 import { madeAt } from "../../origins.ts";
-import { readExtents, invalidText, type Reader, unsupported } from "../reader.ts";
+import { readExtents } from "../../manual/parts.ts";
+import { invalidText, type Reader, unsupported } from "../reader.ts";
 import type { Operation, OpRegion, Type } from "../syntax/nodes.ts";
 import { manualAxes, dtypeIn, dtypeOf, type Element, once, type MlirValue, type ValueType } from "../value.ts";
 

@@ -5,7 +5,7 @@ import { elementCount, positionOf } from "../../../numerics/tensor/storage.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
-import { readExtents } from "../reader.ts";
+import { readExtents } from "../../manual/parts.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
   dtypeIn,

@@ -1,0 +1,229 @@
+/**
+ * A model that was exported in parallel, with its collectives: a program of one rank's parts becomes one of all ranks,
+ * as a manual computation of StableHLO does. Groups of ranks lie along dimensions of the plan's mesh.
+ */
+import { replaceTensor } from "../../ir/api/fusion-builder.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
+import { fusionState } from "../../ir/api/handle.ts";
+import { mul } from "../../ir/api/ops/elementwise.ts";
+import { sum } from "../../ir/api/ops/reductions.ts";
+import { set } from "../../ir/api/ops/views.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { TensorId, TensorOrigin } from "../../ir/domain.ts";
+import { outputsOf } from "../../ir/ops/op.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
+import { at } from "../../support/invariant.ts";
+import { opOnParts } from "../manual/op-on-parts.ts";
+import {
+  joinParts,
+  type DevicePart,
+  placeLeading,
+  readExtents,
+  reduceParts,
+  sizesAlong,
+  splitIntoParts,
+  wholeOnAxes,
+} from "../manual/parts.ts";
+import type { ExportedModel, ModelInput } from "../torch-export/model.ts";
+import { withName } from "../torch-export/naming.ts";
+import { matching } from "./apply-plan.ts";
+import { groupsOfRanks, type Ranks } from "./groups-of-ranks.ts";
+import { factsOf } from "./model-facts.ts";
+import { invalidPlan, type PlacementLine, type ShardingPlan } from "./parse-plan.ts";
+import { placeTensor, placementText, replicate, resolved } from "./placement.ts";
+
+/**
+ * The program of all ranks; `devices`: how many there are if neither plan nor file says it. Throws `model-unsupported`,
+ * `sharding-plan-invalid`.
+ */
+export function manualModel(
+  model: ExportedModel,
+  plan: ShardingPlan | null,
+  devices: number,
+): { readonly model: ExportedModel; readonly mesh: DeviceMesh } {
+  if (plan !== null) refuseWords(plan);
+  const ranks = groupsOfRanks([...model.collectives.values()], plan, devices);
+  const { mesh, sizes } = ranks;
+  const placements: Placements = plan === null ? new Map() : placementsOf(model, plan);
+  const local = model.fusion.data();
+  const fusion = new Fusion();
+  /** By tensor of the rank's program. */
+  const parts: DevicePart[] = [];
+  const partOf = (id: TensorId): DevicePart => at(parts, id);
+  const ops = new Map(local.ops.map((op) => [op.output, op]));
+  const given = new Map(model.inputs.map((input) => [input.tensor.id, input]));
+  const inputs: ModelInput[] = [];
+  /** Those that lie where they are. */
+  const placed = new Set<TensorId>();
+  for (const { id, origin } of local.tensors) {
+    const before = fusion[fusionState].tensors.length;
+    const [op, collective, input] = [ops.get(id), model.collectives.get(id), given.get(id)];
+    if (op !== undefined) {
+      const results = opOnParts(fusion, sizes, op, local.tensors, op.inputs.map(partOf));
+      outputsOf(op).forEach((output, i) => void (parts[output] = at(results, i)));
+    } else if (collective !== undefined) {
+      const part = collective.run(sizes, partOf(collective.operand.id), ranks.dimsOf(collective));
+      if (!placed.has(part.tensor.id)) placeLeading(part.tensor, mesh, part.axes);
+      placed.add(part.tensor.id);
+      parts[id] = part;
+    } else if (input !== undefined) {
+      const { whole, part } = inputPart(ranks, fusion, input, placements.get(id) ?? null);
+      // The file has the values of one rank.
+      const isEqual = whole.rank === input.tensor.rank && part.axes.length === 0;
+      inputs.push({ ...input, tensor: withName(whole, input.name), read: isEqual ? input.read : () => null });
+      placed.add(part.tensor.id);
+      parts[id] = part;
+    }
+    const tensor = parts[id]?.tensor;
+    if (origin?.name !== undefined && tensor !== undefined && tensor.name === null) withName(tensor, origin.name);
+    if (origin?.source !== undefined) locateAt(fusion, before, origin.source);
+  }
+  const outputs = model.outputs.map(({ name, tensor }) => {
+    const line = placements.get(tensor.id) ?? null;
+    const result = line === null ? stacked(ranks, partOf(tensor.id)) : joined(ranks, partOf(tensor.id), name, line);
+    const isTaken = [...fusion.inputs, ...fusion.outputs].some(({ id }) => id === result.tensor.id);
+    // A collective has placed its result as its parts lie.
+    const isPlaced = placed.has(result.tensor.id);
+    const output = isTaken || (isPlaced && line !== null) ? set(result.tensor) : result.tensor;
+    if (output !== result.tensor || !isPlaced) result.place(output);
+    fusion.output(output.name === null ? withName(output, name) : output);
+    return { name, tensor: output };
+  });
+  // The lines of the model are known; those of this module would replace them.
+  fusion[fusionState].marks.clear();
+  const tensorOf = (value: string): TensorView | null => {
+    const found = model.tensorOf(value);
+    return found === null ? null : (parts[found.id]?.tensor ?? null);
+  };
+  return { model: { ...model, fusion, inputs, outputs, tensorOf, collectives: new Map() }, mesh };
+}
+
+function locateAt(
+  { [fusionState]: builder }: Fusion,
+  first: number,
+  source: NonNullable<TensorOrigin["source"]>,
+): void {
+  for (const tensor of builder.tensors.slice(first)) {
+    replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, source } });
+  }
+}
+
+/** Throws `sharding-plan-invalid` for what a plan says of whole models. */
+function refuseWords({ path, modules, activations, stream, fp8 }: ShardingPlan): void {
+  const key = [...modules, ...activations, ...stream][0]?.key ?? (fp8 === null ? null : "fp8");
+  if (key === null) return;
+  invalidPlan(path, key, {
+    message: "the model has collectives of its own, so that a plan cannot place its modules",
+    found: key,
+    expected: "mesh, groups, and placements of parameters, inputs and outputs",
+    help: "remove the line, or export the model of one device",
+  });
+}
+
+/** What a plan says of whole tensors, by those of the rank's program. */
+type Placements = ReadonlyMap<TensorId, PlacementLine>;
+
+function placementsOf(model: ExportedModel, plan: ShardingPlan): Placements {
+  const { parameters, inputs, outputs } = factsOf(model);
+  const placed = [
+    [plan.parameters, parameters, "parameter"],
+    [plan.inputs, inputs, "input"],
+    [plan.outputs, outputs, "output"],
+  ] as const;
+  return new Map(
+    placed.flatMap(([lines, named, what]) =>
+      lines.flatMap((line) =>
+        matching(plan, line, named, what).map(({ id }): readonly [TensorId, PlacementLine] => [id, line]),
+      ),
+    ),
+  );
+}
+
+/** The dimensions that cut each axis, outermost first. Throws `sharding-plan-invalid`. */
+function cutsOf(
+  ranks: Ranks,
+  { key, placements }: PlacementLine,
+  name: string,
+  rank: number,
+): readonly (readonly string[])[] {
+  const { mesh, path } = ranks;
+  const own = resolved(placements, rank);
+  if (own === null) {
+    return invalidPlan(path, key, {
+      message: `${name} has no such axis`,
+      found: placements.map(placementText).join(", "),
+      expected: `axes from ${-rank} to ${rank - 1}`,
+      help: "count axes from 0, or from -1 at the end",
+    });
+  }
+  return Array.from({ length: rank }, (_, axis) =>
+    own.flatMap((each, i) => (each.kind === "shard" && each.axis === axis ? [at(mesh.names, i)] : [])),
+  );
+}
+
+/**
+ * An input of the program, and each rank's part of it. Without a placement the parts are one after the other along new
+ * axes, one for each dimension; buffers are equal on all ranks.
+ */
+function inputPart(
+  ranks: Ranks,
+  fusion: Fusion,
+  { name, kind, tensor }: ModelInput,
+  line: PlacementLine | null,
+): { readonly whole: TensorView; readonly part: DevicePart } {
+  const { mesh, sizes } = ranks;
+  const shape = readExtents(tensor);
+  if (line !== null) {
+    const cuts = cutsOf(ranks, line, name, shape.length);
+    if (line.placements.some((each) => each.kind === "partial")) {
+      invalidPlan(ranks.path, line.key, {
+        message: `${name} is an input, which has no sum to add`,
+        found: "Partial()",
+        expected: "Shard(0) or Replicate()",
+        help: "leave out the line: then each rank has a part of its own",
+      });
+    }
+    const whole = fusion.input(
+      shape.map((extent, i) => extent * elementCount(sizesAlong(sizes, at(cuts, i)))),
+      tensor.dtype,
+    );
+    placeTensor(whole, mesh, line.placements);
+    const part = splitIntoParts(sizes, { tensor: whole, axes: [], shape: readExtents(whole) }, cuts);
+    if (part.axes.length > 0) placeLeading(part.tensor, mesh, part.axes);
+    return { whole, part };
+  }
+  const axes = kind === "user" || kind === "parameter" ? mesh.names : [];
+  const whole = fusion.input([...sizesAlong(sizes, axes), ...shape], tensor.dtype);
+  placeLeading(whole, mesh, axes);
+  return { whole, part: { tensor: whole, axes, shape } };
+}
+
+interface Result {
+  readonly tensor: TensorView;
+  readonly place: (tensor: TensorView) => void;
+}
+
+/** Without a placement an output has a first axis for each dimension over which it differs. */
+function stacked({ mesh, sizes }: Ranks, part: DevicePart): Result {
+  return {
+    tensor: wholeOnAxes(sizes, part, part.axes),
+    place: (tensor) => {
+      placeLeading(tensor, mesh, part.axes);
+    },
+  };
+}
+
+function joined(ranks: Ranks, part: DevicePart, name: string, line: PlacementLine): Result {
+  const { mesh, sizes } = ranks;
+  const cuts = cutsOf(ranks, line, name, part.shape.length);
+  const added = part.axes.filter((axis) => line.placements[mesh.names.indexOf(axis)]?.kind === "partial");
+  const { tensor } = joinParts(sizes, reduceParts(sizes, part, added, sum, mul), cuts, mesh.names);
+  const placements = line.placements.map((each) => (each.kind === "partial" ? replicate : each));
+  return {
+    tensor,
+    place: (own) => {
+      placeTensor(own, mesh, placements);
+    },
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * Collectives of a model that was exported in parallel. The graph computes one rank's parts: the result of a collective
+ * is an input of that program, until manual-model.ts makes one program of all ranks of it.
+ */
+import { div, mul } from "../../../ir/api/ops/elementwise.ts";
+import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { at } from "../../../support/invariant.ts";
+import {
+  exchangeParts,
+  gatherParts,
+  type DevicePart,
+  partAt,
+  readExtents,
+  type Reduce,
+  reduceParts,
+  scatterParts,
+  type ManualSizes,
+} from "../../manual/parts.ts";
+import type { Size } from "../graph.ts";
+import type { RunOnParts } from "../group-collective.ts";
+import type { NodeOperands } from "../operands.ts";
+import { type AtenRow, atenRows, type AtenRows } from "./row.ts";
+
+interface Collective {
+  readonly size: number | null;
+  /** Of the result, for a rank's part. */
+  readonly shape: (part: readonly number[], size: number) => readonly number[];
+  readonly run: RunOnParts;
+}
+
+const same: Collective["shape"] = (part) => part;
+
+/** The inputs of a rank's program that are results of the collective. */
+function collectiveRow(read: (o: NodeOperands) => Collective): AtenRow {
+  return (o) => {
+    const { size, shape, run } = read(o);
+    const group = o.text("group_name", "");
+    const results = o.tensors(o.has("inputs") ? "inputs" : "input").map((operand) => {
+      const part = readExtents(operand);
+      if (part.some(Number.isNaN)) return o.refuse("sizes that export left open", "constant sizes");
+      if (part.length === 0 && shape !== same) return o.refuse("a tensor without axes", "at least one axis");
+      const result = o.fusion.input(shape(part, size ?? 1), operand.dtype);
+      o.building.collectives.set(result.id, { node: o.node, operand, group, size, run });
+      return result;
+    });
+    return results;
+  };
+}
+
+const reductions: Readonly<Record<string, Reduce>> = { sum, avg: sum, max: amax, min: amin, product: prod };
+
+function reductionOf(o: NodeOperands): { readonly name: string; readonly reduce: Reduce } {
+  const name = o.text("reduce_op", "sum");
+  return { name, reduce: reductions[name] ?? o.refuse(name, Object.keys(reductions).join(", ")) };
+}
+
+/** A mean is a sum, divided by the number of ranks. */
+function averaged(name: string, part: DevicePart, sizes: ManualSizes, dims: readonly string[]): DevicePart {
+  const count = dims.reduce((product, dim) => product * (sizes.get(dim) ?? 1), 1);
+  return name === "avg" ? { ...part, tensor: div(part.tensor, count) } : part;
+}
+
+const allGather = (o: NodeOperands): Collective => ({
+  size: o.whole("group_size"),
+  shape: (part, size) => part.with(0, at(part, 0) * size),
+  run: (sizes, part, dims) => gatherParts(sizes, part, dims, 0),
+});
+
+const allReduce = (o: NodeOperands): Collective => {
+  const { name, reduce } = reductionOf(o);
+  const repeated = (tensor: TensorView, times: number): TensorView => {
+    if (name === "max" || name === "min") return tensor;
+    return name === "product" ? o.refuse("a product of equal parts", "parts that differ") : mul(tensor, times);
+  };
+  return {
+    size: null,
+    shape: same,
+    run: (sizes, part, dims) => averaged(name, reduceParts(sizes, part, dims, reduce, repeated), sizes, dims),
+  };
+};
+
+const reduceScatter = (o: NodeOperands): Collective => {
+  const { name, reduce } = reductionOf(o);
+  return {
+    size: o.whole("group_size"),
+    shape: (part, size) => part.with(0, evenly(o, part, 0, size)),
+    run: (sizes, part, dims) => averaged(name, scatterParts(sizes, part, dims, 0, reduce), sizes, dims),
+  };
+};
+
+function evenly(o: NodeOperands, part: readonly number[], dim: number, size: number): number {
+  const piece = (part[dim] ?? 1) / size;
+  return Number.isInteger(piece) ? piece : o.refuse(`an axis of ${part[dim] ?? 1} for ${size} ranks`, "equal parts");
+}
+
+const allToAll = (o: NodeOperands): Collective => {
+  const splits = [...o.wholes("input_split_sizes"), ...o.wholes("output_split_sizes")];
+  if (splits.some((each) => each !== splits[0])) o.refuse("parts of different sizes", "equal parts");
+  return {
+    size: splits.length / 2,
+    shape: same,
+    run: (sizes, part, dims) => exchangeParts(sizes, part, dims, 0, 0),
+  };
+};
+
+/** DTensor's step from one sharded axis to another. */
+const shardDimAllToAll = (o: NodeOperands): Collective => {
+  const [joined, split] = [o.whole("gather_dim"), o.whole("shard_dim")];
+  const sizeOf = (sizes: readonly Size[], axis: number): number => Number(sizes[axis] ?? 1);
+  const size = readExtents(o.tensor("input")).map((extent, axis) => extent / sizeOf(o.resultSizes, axis))[split] ?? 1;
+  return {
+    size,
+    shape: (part) => part.with(split, evenly(o, part, split, size)).with(joined, (part[joined] ?? 1) * size),
+    run: (sizes, part, dims) => exchangeParts(sizes, part, dims, split, joined),
+  };
+};
+
+/** Of a rank of the group. */
+const broadcast = (o: NodeOperands): Collective => {
+  const source = o.whole("src");
+  return { size: null, shape: same, run: (sizes, part, dims) => partAt(sizes, part, dims, source) };
+};
+
+const wait: AtenRow = (o) => o.tensor("tensor");
+
+const autograd = {
+  "all_gather_into_tensor.default": collectiveRow(allGather),
+  "reduce_scatter_tensor.default": collectiveRow(reduceScatter),
+  "all_to_all_single.default": collectiveRow(allToAll),
+};
+
+export const groupCollectiveRows: AtenRows = new Map([
+  ...atenRows(
+    {
+      ...autograd,
+      "all_reduce.default all_reduce_coalesced.default": collectiveRow(allReduce),
+      "all_gather_into_tensor_coalesced.default": collectiveRow(allGather),
+      "reduce_scatter_tensor_coalesced.default": collectiveRow(reduceScatter),
+      "broadcast.default": collectiveRow(broadcast),
+      "wait_tensor.default": wait,
+      "_wrap_tensor_autograd.default": (o) => o.tensor("input"),
+    },
+    "torch.ops._c10d_functional.",
+  ),
+  ...atenRows(autograd, "torch.ops._c10d_functional_autograd."),
+  ...atenRows({ "shard_dim_alltoall.default": collectiveRow(shardDimAllToAll) }, "torch.ops._dtensor."),
+]);
