@@ -37,7 +37,7 @@ export const address = v.variant("space", [
 ]);
 
 const base = { stream: count, command: index };
-const launch = { kernel: count, grid: three, block: three };
+const launch = { kernel: count, grid: three, block: three, sharedBytes: v.exactOptional(positive) };
 
 const memoryOperation = v.object({
   kind: v.picklist(["write", "wait"]),

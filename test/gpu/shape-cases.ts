@@ -1,5 +1,6 @@
 /** Ops that stretch, join, pad, slice and index, for one GPU. */
 import { Fusion } from "../../src/ir/api/fusion.ts";
+import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import {
   add,
   argsort,
@@ -15,6 +16,7 @@ import {
   groupedMatmul,
   indexSelect,
   pad,
+  permute,
   repeatInterleave,
   reshape,
   scatterAdd,
@@ -58,6 +60,32 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       argsort(x, 1),
       sort(x, 0, { descending: true }).values,
       topk(reshape(x, [33 * 64]), 5).values,
+    ]) {
+      f.output(output);
+    }
+    return f;
+  },
+}));
+
+/** Sizes that tensor cores take: several tiles for a block, tiles that a group does not fill, groups without rows. */
+export const groupedCases: typeof shapeCases = (["half", "bfloat16"] as const).map((dtype) => ({
+  name: `grouped matmuls of ${dtype}`,
+  build: () => {
+    const f = new Fusion();
+    const endsOf = (values: readonly number[], as: "int" | "int64"): TensorView =>
+      cat(values.map((value) => full(f, [1], value, as)));
+    const [ragged, few] = [endsOf([0, 5, 300, 300, 650], "int64"), endsOf([64, 2900, 3000], "int")];
+    const x = f.input([700, 136], dtype);
+    const buffers = f.input([6, 200, 72], dtype);
+    const counts = reshape(endsOf([3, 200, 0, 129, 128, 64], "int"), [6, 1]);
+    for (const output of [
+      groupedMatmul(x, f.input([5, 136, 200], dtype), ragged),
+      groupedMatmul(x, permute(f.input([5, 200, 136], dtype), [0, 2, 1]), ragged),
+      groupedMatmul(x, f.input([700, 200], dtype), ragged),
+      groupedMatmul(f.input([3000, 64], dtype), f.input([3, 64, 2048], dtype), few),
+      groupedMatmul(f.input([3000, 264], dtype), f.input([3000, 2056], dtype), few),
+      groupedMatmul(buffers, f.input([6, 1, 72, 136], dtype), counts),
+      groupedMatmul(buffers, f.input([6, 200, 136], dtype), counts),
     ]) {
       f.output(output);
     }

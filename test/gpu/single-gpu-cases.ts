@@ -31,7 +31,7 @@ import { dtypes, isComputed } from "../../src/numerics/dtype.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";
 import { takes, unaryCalls } from "../support/unary-calls.ts";
 import { attentionCases } from "./attention-cases.ts";
-import { shapeCases } from "./shape-cases.ts";
+import { groupedCases, shapeCases } from "./shape-cases.ts";
 
 export interface GpuCase {
   readonly name: string;
@@ -139,5 +139,6 @@ export const singleGpuCases: readonly GpuCase[] = [
     return [sum(x, [0]), sum(x, [1]), amax(x, [0, 1])];
   }),
   ...shapeCases,
+  ...groupedCases,
   ...attentionCases,
 ];

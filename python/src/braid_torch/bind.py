@@ -22,6 +22,7 @@ Action = Callable[[list[int]], None]
 CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1
 CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2
 CU_STREAM_WAIT_VALUE_EQ = 1
+CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 CU_STREAM_WRITE_VALUE_DEFAULT = 0
 CU_MEMORYTYPE_DEVICE = 2
 
@@ -128,7 +129,12 @@ def _kernel(launch: Json, values: list[int], stream: int, binding: Binding) -> A
     for i, value in enumerate(values):
         block[i], block[count + i] = start + 8 * (count + i), value
     function, check = binding.gpu.raw.cuLaunchKernel, binding.gpu.check
-    head = (binding.kernels[launch["kernel"]], *launch["grid"], *launch["block"], 0)
+    kernel, shared = binding.kernels[launch["kernel"]], launch.get("sharedBytes", 0)
+    if shared:
+        # The driver asks before it gives a block more than 48 KiB.
+        attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        check(binding.gpu.raw.cuFuncSetAttribute(kernel, attribute, shared), "cuFuncSetAttribute")
+    head = (kernel, *launch["grid"], *launch["block"], shared)
 
     def act(streams: list[int]) -> None:
         status = function(*head, streams[stream], block, 0)

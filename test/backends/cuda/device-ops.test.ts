@@ -11,7 +11,7 @@ import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { matmul, scaledLinear, sum } from "../../../src/ir/api/ops.ts";
+import { groupedMatmul, matmul, scaledLinear, sum } from "../../../src/ir/api/ops.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
 import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
 
@@ -115,6 +115,25 @@ it("refuses scaled matmuls before Ada, with what to write instead", () => {
   expect(deviceOps(compile(ring(), { devices, on: "cuda" }).program, 0, { ...target, capability: 80 }).ops).not.toEqual(
     [],
   );
+});
+
+it("multiplies groups on tensor cores of Hopper, with descriptors in scratch", () => {
+  const f = new Fusion();
+  const [x, w, ends] = [f.input([512, 128], "bfloat16"), f.input([4, 128, 256], "bfloat16"), f.input([4], "int")];
+  f.output(groupedMatmul(x, w, ends));
+  // Its rows are not multiples of 16 bytes.
+  f.output(groupedMatmul(f.input([512, 130], "bfloat16"), f.input([4, 130, 256], "bfloat16"), ends));
+  const { program } = compile(f, { devices: 1, on: "cuda" });
+  const launches = (capability: number) =>
+    deviceOps(program, 0, { ...target, capability }).ops.flatMap((op) => (op.kind === "launch" ? [op] : []));
+  const [fast, slow] = launches(90);
+  expect(fast).toMatchObject({ grid: [9, 1, 1], sharedBytes: expect.any(Number) as number });
+  expect(fast?.parameters.at(-1)).toMatchObject({ space: "scratch" });
+  expect(slow?.sharedBytes).toBeUndefined();
+  expect(launches(89).map(({ sharedBytes }) => sharedBytes)).toEqual([undefined, undefined]);
+  const { kernels, memory } = deviceOps(program, 0, target);
+  expect(kernels.map((text) => text.includes("wgmma"))).toEqual([true, false]);
+  expect(Math.max(...memory.scratchBytes)).toBe(2 * 128 * target.multiprocessors);
 });
 
 function isSingle({ kind }: { readonly kind: string }): boolean {

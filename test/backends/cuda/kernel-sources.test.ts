@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { createCompiler } from "../../../src/backends/cuda/kernels/compiler.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import { groupedKernel } from "../../../src/backends/cuda/kernels/grouped-kernel.ts";
 import { gemmKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";
@@ -61,6 +62,31 @@ describe.each(names)("%s", (name) => {
     for (const capability of [80, 90]) {
       const compiler = createCompiler({ ...target, capability });
       for (const { text } of sourcesOf(name)) expect(at(compiler.compile(text), 0)).toBe(0x7f);
+    }
+  });
+});
+
+describe.each(["grouped-rows-bfloat16", "grouped-terms-bfloat16"])("%s on tensor cores", (name) => {
+  const hopper = { capability: 90, multiprocessors: 132 };
+  const sourceOf = (): KernelSource | null => {
+    const kernel = sampleKernels[name];
+    const [step] = kernel === undefined ? [] : kernelSteps(kernel, () => 16).steps;
+    if (step?.kind !== "gemm") throw new Error("a grouped matmul is a GEMM");
+    const operands = [step.a, step.b, step.bias, step.c].flatMap((each) => each?.memory ?? []);
+    return groupedKernel(step.contraction, operands, hopper);
+  };
+
+  it("has the source of its golden file", async () => {
+    const { text, grid, sharedBytes = 0 } = sourceOf() ?? {};
+    const file = path.join(import.meta.dirname, "golden", `${name}-hopper.cu`);
+    await expect(`// ${grid?.join(" x ")} blocks, ${sharedBytes} bytes of shared memory\n${text}`).toMatchFileSnapshot(
+      file,
+    );
+  });
+
+  it.skipIf(obstacle !== null)("compiles for Hopper, and for GPUs that it is not for", () => {
+    for (const capability of [90, 100]) {
+      expect(at(createCompiler({ ...target, capability }).compile(sourceOf()?.text ?? ""), 0)).toBe(0x7f);
     }
   });
 });

@@ -56,6 +56,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuGraphDestroy": (U64,),
     "cuModuleLoadData": (OUT64, BYTES),
     "cuModuleGetFunction": (OUT64, U64, ctypes.c_char_p),
+    "cuFuncSetAttribute": (U64, I32, I32),
     "cuLaunchKernel": (U64, *(U32,) * 7, U64, BYTES, U64),
 }
 

@@ -47,7 +47,9 @@ class Kernels:
         """Raises Refusal and GpuError."""
         key = (source, entry, options)
         if key not in self._functions:
-            image = self._machine_code(source, (f"-arch=sm_{self._gpu.capability}", *options))
+            # Hopper's with what only it has, such as wgmma.
+            architecture = f"sm_{self._gpu.capability}{'a' if self._gpu.capability == 90 else ''}"
+            image = self._machine_code(source, (f"-arch={architecture}", *options))
             module = self._gpu.out("cuModuleLoadData", cu.U64, image)
             self._functions[key] = self._gpu.out("cuModuleGetFunction", cu.U64, module, entry.encode())
         return self._functions[key]

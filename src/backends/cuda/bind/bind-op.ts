@@ -116,13 +116,17 @@ export function bindOp(op: DeviceOp, binding: Binding): Action {
 }
 
 function launchAction(
-  { kernel, grid, block }: Omit<KernelLaunch, "parameters">,
+  { kernel, ...shape }: Omit<KernelLaunch, "parameters">,
   values: readonly number[],
   stream: number,
   { session, list, streams, blocks }: Binding,
 ): Action {
-  const source = { text: at(list.kernels, kernel), grid, block };
-  return session.modules.prepareLaunch(source, values, at(streams, stream), blocks);
+  return session.modules.prepareLaunch(
+    { text: at(list.kernels, kernel), ...shape },
+    values,
+    at(streams, stream),
+    blocks,
+  );
 }
 
 type Raw = Session["gpu"]["raw"];

@@ -58,6 +58,7 @@ export const driverPrototypes = {
   cuModuleLoadData: "int cuModuleLoadData(_Out_ uint64_t *module, const void *image)",
   cuModuleUnload: "int cuModuleUnload(uint64_t module)",
   cuModuleGetFunction: "int cuModuleGetFunction(_Out_ uint64_t *fn, uint64_t module, const char *name)",
+  cuFuncSetAttribute: "int cuFuncSetAttribute(uint64_t fn, int attribute, int value)",
   cuLaunchKernel:
     "int cuLaunchKernel(uint64_t fn, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX, uint32_t blockY, \
     uint32_t blockZ, uint32_t sharedBytes, uint64_t stream, uint64_t parameters, uint64_t extra)",
@@ -90,6 +91,8 @@ export const CU_STREAM_WAIT_VALUE_EQ = 1;
 export const CU_STREAM_WRITE_VALUE_DEFAULT = 0;
 /** Bytes of a CUstreamBatchMemOpParams. */
 export const CU_STREAM_BATCH_MEM_OP_SIZE = 48;
+
+export const CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
 
 export const CU_MEMORYTYPE_DEVICE = 2;
 export const CUDA_MEMCPY2D_SIZE = 128;

@@ -33,6 +33,11 @@ export interface CompilerTarget {
 /** NVRTC's, besides the architecture. */
 export const kernelOptions = ["--fmad=false", "-default-device", "--std=c++17"] as const;
 
+/** Hopper's with what only it has, such as wgmma. */
+function architecture(capability: number): string {
+  return `-arch=sm_${capability}${capability === 90 ? "a" : ""}`;
+}
+
 /** $XDG_CACHE_HOME/braid/kernels or ~/.cache/braid/kernels. */
 export function defaultCacheFolder(): string {
   // oxlint-disable-next-line node/no-process-env -- the user's place for caches, as every program finds it
@@ -42,7 +47,7 @@ export function defaultCacheFolder(): string {
 
 /** NVRTC is loaded at the first compilation, which throws `backend-unavailable` if it is missing. */
 export function createCompiler(target: CompilerTarget): Compiler {
-  const options = [`-arch=sm_${target.capability}`, ...kernelOptions];
+  const options = [architecture(target.capability), ...kernelOptions];
   let nvrtc: NvrtcFunctions | null = null;
   let version = "";
   const counts = { compiled: 0, fromDisk: 0 };

@@ -11,6 +11,8 @@ export interface KernelSource {
   readonly block: readonly [x: number, y: number, z: number];
   /** A pointer to memory, or an origin of the launch, in the order of the kernel's parameters. 64 bits each. */
   readonly parameters: readonly Parameter[];
+  /** Of dynamic shared memory; none if absent. */
+  readonly sharedBytes?: number;
 }
 
 /** A parameter of a kernel: memory, or the launch's origin at a position. */

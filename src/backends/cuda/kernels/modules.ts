@@ -1,5 +1,6 @@
 /** Loads compiled kernels into the GPU, each source once, and launches them with argument blocks made beforehand. */
 import type { HostBlocks } from "../memory/host-blocks.ts";
+import { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES } from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { Compiler } from "./compiler.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
@@ -7,7 +8,7 @@ import { kernelName, type KernelSource } from "./kernel-source.ts";
 export interface Modules extends Disposable {
   /** A launch of the kernel with these pointers on this stream. Running it allocates nothing. */
   readonly prepareLaunch: (
-    source: Pick<KernelSource, "text" | "grid" | "block">,
+    source: Omit<KernelSource, "parameters">,
     pointers: readonly number[],
     stream: number,
     blocks: HostBlocks,
@@ -28,8 +29,11 @@ export function createModules(gpu: Gpu, compiler: Compiler): Modules {
     return fn;
   };
   return {
-    prepareLaunch: ({ text, grid, block }, pointers, stream, blocks) => {
+    prepareLaunch: ({ text, grid, block, sharedBytes = 0 }, pointers, stream, blocks) => {
       const fn = functionOf(text);
+      // The driver asks before it gives a block more than 48 KiB.
+      if (sharedBytes > 0)
+        gpu.call.cuFuncSetAttribute(fn, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, sharedBytes);
       const parameters = pointerParameters(pointers, blocks);
       const [gridX, gridY, gridZ] = grid;
       const [blockX, blockY, blockZ] = block;
@@ -42,7 +46,7 @@ export function createModules(gpu: Gpu, compiler: Compiler): Modules {
           blockX,
           blockY,
           blockZ,
-          0,
+          sharedBytes,
           stream,
           parameters,
           0,

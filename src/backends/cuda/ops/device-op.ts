@@ -94,6 +94,8 @@ export interface KernelLaunch {
   readonly kernel: number;
   readonly grid: Three;
   readonly block: Three;
+  /** Of dynamic shared memory; none if absent. */
+  readonly sharedBytes?: number;
   /** 64 bits each: pointers, or numbers. */
   readonly parameters: readonly (Address | number)[];
 }

@@ -24,15 +24,7 @@ import { joinWork, type ListedWork, type StreamWork, workOp } from "./join-work.
 import { commandPlace, programNotes } from "./list-notes.ts";
 import { commandOf, waitRuns } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
-import { createPlanningTables } from "./planning.ts";
-
-/** The GPU that a list is planned for. */
-export interface DeviceTarget {
-  /** Kernels that wait for peers hold at most half of them. */
-  readonly multiprocessors: number;
-  /** 90 for compute capability 9.0. */
-  readonly capability: number;
-}
+import { createPlanningTables, type DeviceTarget } from "./planning.ts";
 
 /** Tensor cores take floats of 8 bits from Ada on. */
 export const scaledCapability = 89;
@@ -46,14 +38,15 @@ export interface PlanningOptions {
 export function deviceOps(
   program: Program,
   rank: number,
-  { multiprocessors, capability }: DeviceTarget,
+  target: DeviceTarget,
   { joined = true }: PlanningOptions = {},
 ): DeviceOps {
   const own = at(program.ranks, rank);
+  const { multiprocessors, capability } = target;
   if (capability < scaledCapability) refuseScaled(program, rank, capability);
   const places = placesOf(program, rank);
   const tables = createPlanningTables(own.streams.length);
-  const planning = { program, rank, places, tables };
+  const planning = { program, rank, target, places, tables };
   const works = own.commands.flatMap((command, index) =>
     commandWork(index, planning).map((work): ListedWork => ({
       stream: command.stream,

@@ -8,8 +8,9 @@ import { attentionGraph, attentionType } from "../attention/attention-graph.ts";
 import { scratchBytesOf } from "../attention/graph.ts";
 import { attentionLayout } from "../attention/layout.ts";
 import { gemmKernel } from "../kernels/gemm-kernel.ts";
+import { groupedDescriptorBytes, groupedKernel } from "../kernels/grouped-kernel.ts";
 import type { Parameter } from "../kernels/kernel-source.ts";
-import { type KernelStep, kernelSteps } from "../kernels/plan/kernel-steps.ts";
+import { type KernelStep, kernelSteps, workAlignment } from "../kernels/plan/kernel-steps.ts";
 import { gemmLayout, workspaceBytes } from "../matmul/gemm-layout.ts";
 import { type Address, alignmentOf, type AddressPlace, plus, tensorAlignment } from "./address.ts";
 import { copyLaunch, type PlacedBox } from "./copy-ops.ts";
@@ -30,7 +31,7 @@ export function kernelOps(command: Launch, index: number, planning: Planning): r
     kernelSteps(kernel, (memory) => (memory.kind === "scratch" ? tensorAlignment : alignmentOf(operand(memory)))),
   );
   tables.needScratch(command.stream, scratchBytes);
-  return steps.map((step) => stepOp(step, operand, command, index, planning));
+  return steps.map((step) => stepOp(step, operand, command, index, planning, scratchBytes));
 }
 
 function stepOp(
@@ -39,8 +40,9 @@ function stepOp(
   { stream, origins = [], smMargin: margin = 0 }: Launch,
   command: number,
   planning: Planning,
+  scratchBytes: number,
 ): DeviceOp {
-  const { tables } = planning;
+  const { tables, target } = planning;
   const base = { stream, command };
   if (step.kind === "kernel") {
     const valueOf = (parameter: Parameter): Address | number =>
@@ -57,7 +59,20 @@ function stepOp(
       addend !== null,
     );
   const layout = gemmLayout(contraction);
-  if (layout === null) return launchOf(planning, base, source(), operands.map(addressOf));
+  const addresses = operands.map(addressOf);
+  const grouped = addresses.every((address) => alignmentOf(address) === tensorAlignment)
+    ? groupedKernel(
+        contraction,
+        operands.map(({ memory }) => memory),
+        target,
+      )
+    : null;
+  if (grouped !== null) {
+    const offset = Math.ceil(scratchBytes / workAlignment) * workAlignment;
+    tables.needScratch(stream, offset + groupedDescriptorBytes(target));
+    return launchOf(planning, base, grouped, [...addresses, { space: "scratch", stream, offset }]);
+  }
+  if (layout === null) return launchOf(planning, base, source(), addresses);
   const gemm = tables.gemmOf(step, margin, () => {
     const fallback = source();
     const { grid, block } = fallback;

@@ -24,9 +24,18 @@ export interface LinkLaunch {
   readonly launch: (operations: BarrierOperations) => LaunchOp;
 }
 
+/** The GPU that a list is planned for. */
+export interface DeviceTarget {
+  /** Kernels that wait for peers hold at most half of them. */
+  readonly multiprocessors: number;
+  /** 90 for compute capability 9.0. */
+  readonly capability: number;
+}
+
 export interface Planning {
   readonly program: Program;
   readonly rank: number;
+  readonly target: DeviceTarget;
   readonly places: AddressPlaces;
   readonly tables: PlanningTables;
 }
@@ -92,6 +101,6 @@ export function launchOf(
   source: KernelSource,
   parameters: LaunchOp["parameters"],
 ): LaunchOp {
-  const { grid, block } = source;
-  return { kind: "launch", ...at, kernel: tables.kernelOf(source), grid, block, parameters };
+  const { text: _, parameters: __, ...shape } = source;
+  return { kind: "launch", ...at, kernel: tables.kernelOf(source), ...shape, parameters };
 }

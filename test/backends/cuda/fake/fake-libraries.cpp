@@ -306,6 +306,7 @@ API cuModuleGetFunction(U64 *fn, U64 module, const char *) {
   if (*fn) functions[*fn] = {*name, *count};
   return *fn ? 0 : 500;
 }
+API cuFuncSetAttribute(U64, int, int) { return 0; }
 API cuLaunchKernel(U64 fn, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, U64 stream, void **parameters, U64) {
   record("cuLaunchKernel");
   auto &[name, count] = functions[fn];

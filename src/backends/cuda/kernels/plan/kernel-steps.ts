@@ -48,7 +48,8 @@ export interface KernelSteps {
   readonly scratchBytes: number;
 }
 
-const scratchAlignment = 256;
+/** Of what is not a value between steps. */
+export const workAlignment = 256;
 
 /** `alignmentOf` covers inputs and outputs; scratch is aligned to 64 bytes. */
 export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps {
@@ -66,7 +67,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
   if (scaled !== null) return { steps: [scaled], scratchBytes: 0 };
   const { phases, sizes } = kernelPhases(kernel);
   const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
-  const partsFrom = Math.ceil(valueBytes / scratchAlignment) * scratchAlignment;
+  const partsFrom = Math.ceil(valueBytes / workAlignment) * workAlignment;
   const parts = Math.max(0, ...groups.map((group) => (group.kind === "reduction" ? partBytes(group.nest) : 0)));
   const steps = groups.flatMap((group): readonly KernelStep[] => {
     switch (group.kind) {
