@@ -86,7 +86,8 @@ function requireShape(tensor: Tensor, shape: readonly number[], sizes: Sizes): v
 /** The sizes that meshes determine: a sharded axis has the mesh's size along its parallel type. */
 export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number> {
   const sizes = new Map<string, number>();
-  for (const { domain, mesh } of tensors) {
+  // The table of a unit may have gaps.
+  for (const { domain, mesh } of Object.values(tensors)) {
     for (const { extent, parallelType } of domain.logical) {
       if (mesh === null || extent.kind !== "symbol" || !isDID(parallelType) || !mesh.hasAxis(parallelType)) continue;
       sizes.set(extent.name, mesh.size(parallelType));

@@ -20,6 +20,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { derivedOrigin } from "../../ir/origin.ts";
 import { loopAxesOf } from "../../ir/parts.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { getOrMake } from "../../support/lists.ts";
@@ -140,13 +141,21 @@ export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[])
 /** Appends a copy of a tensor, perhaps of another program, with its reduced axes, transforms and order in memory. */
 export function copyTensor(edit: TensorEdit, tensor: Tensor): Tensor {
   const ids = new Map<IterDomainId, IterDomainId>();
-  const idOf = (id: IterDomainId): IterDomainId => {
-    return getOrMake(ids, id, () => nextAxisId(edit));
-  };
+  const domain = withAxisIds(tensor.domain, (id) => getOrMake(ids, id, () => nextAxisId(edit)));
+  const copy: Tensor = { ...tensor, id: makeId<TensorId>(edit.tensors.length), domain };
+  edit.tensors.push(copy);
+  return copy;
+}
+
+/** The domain with other numbers of axes, and other extents. */
+export function withAxisIds(
+  { logical, transforms, loop, allocation }: TensorDomain,
+  idOf: (id: IterDomainId) => IterDomainId,
+  extentOf: (extent: Scalar) => Scalar = (extent) => extent,
+): TensorDomain {
   const axes = (own: readonly IterDomain[]): readonly IterDomain[] =>
-    own.map((axis) => ({ ...axis, id: idOf(axis.id) }));
-  const { logical, transforms, loop, allocation } = tensor.domain;
-  const domain: TensorDomain = {
+    own.map((axis) => ({ ...axis, id: idOf(axis.id), extent: extentOf(axis.extent) }));
+  return {
     logical: axes(logical),
     transforms: transforms.map((each) =>
       each.kind === "split"
@@ -156,7 +165,4 @@ export function copyTensor(edit: TensorEdit, tensor: Tensor): Tensor {
     loop: axes(loop),
     allocation: allocation === null ? null : axes(allocation),
   };
-  const copy: Tensor = { ...tensor, id: makeId<TensorId>(edit.tensors.length), domain };
-  edit.tensors.push(copy);
-  return copy;
 }

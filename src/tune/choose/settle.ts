@@ -8,7 +8,8 @@
  */
 import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
-import type { FusionRegion } from "../../compile/lower-regions.ts";
+import type { RegionTemplates } from "../../compile/lower-regions.ts";
+import type { FusionRegion } from "../../compile/region-fusion.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { withNames } from "../../ir/origin.ts";
@@ -18,7 +19,7 @@ import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
 import { type FewerLayers, shortened } from "../regions/fewer-layers.ts";
-import { compileRegions, withPlaced } from "../regions/region-fusion.ts";
+import { compileRegions, withPlaced } from "../regions/compile-regions.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
@@ -48,6 +49,7 @@ export function settle(
     found,
     all.positions.map((position) => regionAt(distinct, position)?.key ?? ""),
   );
+  const templates: RegionTemplates = new Map();
   const settled = (
     candidate: ScheduleCandidate,
     regions: Settled["regions"],
@@ -68,7 +70,7 @@ export function settle(
     settled(candidate, regions, (of) => {
       const chosen = of.positions.map((position) => regionAt(regions, position)?.choice.chosen ?? serial);
       const form = withSerialJoined(of, chosen);
-      return compileRegions(form, form.candidates, options);
+      return compileRegions(form, form.candidates, options, templates);
     });
   const compiledSerial = (of: FewerLayers): AnyCompilation => {
     const { lowering, schedule } = serial;

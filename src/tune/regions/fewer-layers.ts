@@ -8,7 +8,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { regionFusion } from "./region-fusion.ts";
+import { regionFusion } from "../../compile/region-fusion.ts";
 import { cutRegions, type FoundRegions } from "./split-regions.ts";
 
 /** A program with fewer layers. */

@@ -6,7 +6,7 @@
  *
  * Ops that lowering joins stay together: those of one loop, of one kernel, and those that share a communication.
  */
-import type { FusionRegion } from "../../compile/lower-regions.ts";
+import type { FusionRegion } from "../../compile/region-fusion.ts";
 import { decomposedData, type HasFusionData, resolveLoweringOptions } from "../../compile/lower.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Statement } from "../../host/nodes.ts";

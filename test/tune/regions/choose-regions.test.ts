@@ -23,7 +23,7 @@ import { simulate } from "../../../src/simulate/simulate.ts";
 import { candidateStreams, serial } from "../../../src/tune/choose/candidates.ts";
 import { shortened } from "../../../src/tune/regions/fewer-layers.ts";
 import { findRegions, type FoundRegions } from "../../../src/tune/regions/split-regions.ts";
-import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
+import { regionFusion } from "../../../src/compile/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { shardedModels } from "../../support/sharded-models.ts";
 import { gatherAndScatter, pairs } from "./pairs.ts";

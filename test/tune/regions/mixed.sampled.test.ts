@@ -10,7 +10,7 @@ import { placedData } from "../../../src/compile/lower.ts";
 import { outputsOf } from "../../../src/ir/ops/op.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { copyLoops, libraryLoops, type ScheduleCandidate, serial } from "../../../src/tune/choose/candidates.ts";
-import { compileRegions } from "../../../src/tune/regions/region-fusion.ts";
+import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
 import { cutRegions, findRegions } from "../../../src/tune/regions/split-regions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";

@@ -1,0 +1,41 @@
+/** Compiles a Fusion whose regions have different lowering options and schedules. */
+import {
+  type AnyCompilation,
+  compile,
+  type CompileOptions,
+  loweringOf,
+  type RegionOptions,
+} from "../../compile/compile.ts";
+import { lowerRegions, type RegionTemplates } from "../../compile/lower-regions.ts";
+import { numbersByName } from "../../compile/record.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { at } from "../../support/invariant.ts";
+import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
+import type { FoundRegions } from "./split-regions.ts";
+
+/** The options for a part of a Fusion: sizes of its axes may follow from meshes of other tensors. */
+export function withPlaced<Options extends CompileOptions>(placed: FusionData, options: Options): Options {
+  return { ...options, sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(options.sizes)]) };
+}
+
+/**
+ * The whole program with a schedule for each region, not verified. `options` have neither `schedule` nor `streams`.
+ * `templates`: of other forms of the program.
+ */
+export function compileRegions(
+  { placed, regions }: FoundRegions,
+  candidates: readonly Pick<ScheduleCandidate, "lowering" | "schedule">[],
+  options: CompileOptions,
+  templates: RegionTemplates = new Map(),
+): AnyCompilation {
+  const given = loweringOf(options);
+  const lowered = lowerRegions(
+    placed,
+    regions.map((region, position) => ({ region, lowering: { ...given, ...at(candidates, position).lowering } })),
+    options.devices,
+    templates,
+  );
+  const own = candidates.map(({ lowering: { protocol }, schedule }): RegionOptions => ({ schedule, protocol }));
+  return compile(lowered, { ...options, streams: candidateStreams, regions: own, verify: "off" });
+}
