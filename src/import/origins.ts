@@ -1,10 +1,10 @@
 /** Where the tensors of a model come from in its text, for messages, reports and traces. */
 import { DiagnosticError, type Place } from "../diagnostics/diagnostic.ts";
 import { failAt, type DumpSource } from "../host/syntax/text/source.ts";
-import { Fusion } from "../ir/api/fusion.ts";
+import { replaceTensor } from "../ir/api/fusion-builder.ts";
+import type { Fusion } from "../ir/api/fusion.ts";
 import { fusionState } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import type { Tensor } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
 import { countWhile } from "../support/lists.ts";
 
@@ -38,7 +38,7 @@ function isInText(place: Place | undefined): boolean {
   return place?.kind === "file";
 }
 
-/** The Fusion with the places of its tensors in the text, and the model's names of inputs and outputs. */
+/** The Fusion, whose tensors now have their places in the text, and inputs and outputs the names of the model. */
 export function withSourceOrigins(
   { fusion, marks, source }: Marked,
   named: readonly (readonly [TensorView, string])[],
@@ -49,18 +49,21 @@ export function withSourceOrigins(
     used.add(name);
     tensor.named(name);
   }
-  const data = fusion.data();
+  const builder = fusion[fusionState];
   const lines = lineStarts(source.text);
   let mark = 0;
-  const tensors = data.tensors.map((tensor, id): Tensor => {
+  for (const [id, tensor] of builder.tensors.entries()) {
     while (mark + 1 < marks.length && at(marks, mark + 1).tensor <= id) mark++;
     const { position } = at(marks, mark);
     const line = countWhile(lines, (start) => start <= position) - 1;
     const { name } = tensor.origin ?? {};
     const site = { path: source.file, line: line + 1, column: position - at(lines, line) + 1 };
-    return { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } };
-  });
-  return new Fusion({ ...data, tensors });
+    replaceTensor(builder, { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } });
+  }
+  // The lines of the text are known; those of the calls would replace them.
+  builder.marks.clear();
+  builder.annotations.length = 0;
+  return fusion;
 }
 
 function lineStarts(text: string): readonly number[] {

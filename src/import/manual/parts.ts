@@ -32,9 +32,11 @@ export function sizesAlong(sizes: ManualSizes, axes: readonly string[]): readonl
   return axes.map((axis) => sizes.get(axis) ?? 1);
 }
 
+const none: readonly never[] = [];
+
 /** The dimensions in any of the lists, in the order in which tensors have them. */
 export function unionOfAxes(sizes: ManualSizes, lists: readonly (readonly string[])[]): readonly string[] {
-  if (lists.every((axes) => axes.length === 0)) return [];
+  if (lists.every((axes) => axes.length === 0)) return none;
   const all = new Set(lists.flat());
   return [...sizes.keys()].filter((axis) => all.has(axis));
 }

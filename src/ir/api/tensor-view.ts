@@ -5,7 +5,7 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { type Call, call, type CallArgument, reject, resolveAxis } from "../ops/call.ts";
+import { type Call, callOn, type CallArgument, reject, resolveAxis } from "../ops/call.ts";
 import { extentText, requireFactor } from "./extent.ts";
 import { DeviceMesh } from "../device-mesh.ts";
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
@@ -205,6 +205,6 @@ export class TensorView implements TensorHandle {
   }
 
   #call(method: string, ...args: readonly CallArgument[]): Call {
-    return { ...call(`T${this.id}.${method}`, ...args), tensors: this[internals].builder.tensors };
+    return callOn(this[internals].builder.tensors, `T${this.id}.${method}`, () => args);
   }
 }

@@ -22,8 +22,22 @@ export type CallArgument =
 
 /** The place `name(args)` for diagnostics. Tensors print by name, and `undefined` arguments are omitted. */
 export function call(name: string, ...args: readonly CallArgument[]): Call {
-  const text = args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ");
-  return { kind: "call", text: `${name}(${text})` };
+  return { kind: "call", text: callText(name, args) };
+}
+
+/** The same in a program with these tensors. Only messages read the text, so that it is made for them alone. */
+export function callOn(tensors: readonly Tensor[], name: string, args: () => readonly CallArgument[]): Call {
+  return {
+    kind: "call",
+    get text() {
+      return callText(name, args());
+    },
+    tensors,
+  };
+}
+
+function callText(name: string, args: readonly CallArgument[]): string {
+  return `${name}(${args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ")})`;
 }
 
 function argumentText(arg: Exclude<CallArgument, undefined>): string {

@@ -7,7 +7,16 @@ import { madeAt } from "../../origins.ts";
 import { readExtents } from "../../manual/parts.ts";
 import { invalidText, type Reader, unsupported } from "../reader.ts";
 import type { Operation, OpRegion, Type } from "../syntax/nodes.ts";
-import { manualAxes, dtypeIn, dtypeOf, type Element, once, type MlirValue, type ValueType } from "../value.ts";
+import {
+  computed,
+  manualAxes,
+  dtypeIn,
+  dtypeOf,
+  type Element,
+  once,
+  type MlirValue,
+  type ValueType,
+} from "../value.ts";
 
 export interface Reading {
   readonly reader: Reader;
@@ -136,8 +145,8 @@ export function madeValue(
     });
   if (known !== null && axes.length > 0) return knownValue(reader, type, axes, known);
   if (known !== null) return { type, axes, known, tensor: once(checked) };
-  const tensor = checked();
-  return { type, axes, known: null, tensor: () => tensor };
+  // A closure here would keep the reading of every op.
+  return computed(type, axes, checked());
 }
 
 /** An axis of extent 1 stands for one along which the tensor repeats. */

@@ -40,8 +40,10 @@ export function readOperation(scanner: MlirScanner, definitions: AttributeAliase
       ? readPretty(scanner, definitions, expectForm(scanner, "word", "an operation"))
       : readGeneric(scanner, definitions, unquoted(quoted));
   skipLocation(scanner);
-  const { types, ...rest } = operation;
-  return { ...rest, results, ...sides(types, results.length), position };
+  const { name, operands, attributes, items, regions, types } = operation;
+  const { operandTypes, resultTypes } = sides(types, results.length);
+  // Written out: copies of objects with unknown fields are slow, and there are as many as lines.
+  return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position };
 }
 
 export function skipLocation(scanner: MlirScanner): void {

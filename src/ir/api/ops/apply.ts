@@ -1,7 +1,7 @@
 /** What the operations of the Fusion API share: to append an op, and the text of the call for diagnostics. */
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { type Call, call, type CallArgument } from "../../ops/call.ts";
+import { type Call, type CallArgument, callOn } from "../../ops/call.ts";
 import { broadcastSpec } from "../../ops/kinds/views/broadcast.ts";
 import { type OpSpec, outputsOf } from "../../ops/op.ts";
 import type { Scalar } from "../../scalar/scalar.ts";
@@ -39,8 +39,8 @@ export function callOf(name: string, operands: readonly TensorView[], ...args: r
   operands.forEach((operand, i) => {
     requireTensor(operand, name, i);
   });
-  const text = call(name, ...operands.map((operand) => ({ tensor: operand.id })), ...args);
-  return { ...text, tensors: at(operands, 0)[internals].builder.tensors };
+  const { tensors } = at(operands, 0)[internals].builder;
+  return callOn(tensors, name, () => [...operands.map((operand) => ({ tensor: operand.id })), ...args]);
 }
 
 export function castTo(tensor: TensorView, to: DType, place: Call): TensorView {

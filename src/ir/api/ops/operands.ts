@@ -1,7 +1,7 @@
 /** Brings the operands of elementwise functions to one dtype and rank. */
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { type Call, call, type CallArgument } from "../../ops/call.ts";
+import { type CallArgument, callOn } from "../../ops/call.ts";
 import { promoteDTypes, requireComputed, requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryFunctions } from "../../ops/functions/binary.ts";
 import { binaryAxes, joinedAxes } from "../../ops/kinds/elementwise.ts";
@@ -28,8 +28,8 @@ export function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): Te
   tensors.forEach((tensor, i) => {
     requireTensor(tensor, op, number.scalar?.position === 0 ? 1 : i);
   });
-  const text = call(op, ...operandArguments(tensors, number.scalar));
-  const place: Call = { ...text, tensors: at(tensors, 0)[internals].builder.tensors };
+  const { tensors: all } = at(tensors, 0)[internals].builder;
+  const place = callOn(all, op, () => operandArguments(tensors, number.scalar));
   commonBuilder(tensors, place);
   for (const { dtype } of tensors) requireComputed(dtype, place);
   const first = at(tensors, 0);
@@ -69,8 +69,7 @@ export function ternary(
   const shown = values.map((value): CallArgument =>
     isNumber(value) ? { code: numberText(value) } : { tensor: value.id },
   );
-  const text = call(op, { tensor: condition.id }, ...shown);
-  const place: Call = { ...text, tensors: condition[internals].builder.tensors };
+  const place = callOn(condition[internals].builder.tensors, op, () => [{ tensor: condition.id }, ...shown]);
   commonBuilder(tensors, place);
   for (const { dtype } of tensors) requireComputed(dtype, place);
   const scalar: NumberOperand<1 | 2> | undefined = isNumber(b)

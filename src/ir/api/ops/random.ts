@@ -1,5 +1,5 @@
 /** Random numbers by counting, which no sharding, chunk or schedule changes. */
-import { type Call, call, type CallArgument, reject, requireExtent } from "../../ops/call.ts";
+import { type Call, call, callOn, type CallArgument, reject, requireExtent } from "../../ops/call.ts";
 import { requireTaken } from "../../ops/dtype-rules.ts";
 import type { RandomForm } from "../../ops/functions/philox.ts";
 import { foldProduct } from "../../scalar/fold.ts";
@@ -40,8 +40,8 @@ export function uniform(seed: TensorView, shape: readonly Extent[], options?: Ra
 export function dropout(x: TensorView, p: number, seed: TensorView, options?: RandomOptions): TensorView {
   requireTensor(x, "dropout", 0);
   requireTensor(seed, "dropout", 2);
-  const text = call("dropout", { tensor: x.id }, { code: String(p) }, { tensor: seed.id });
-  const place = { ...text, tensors: x[internals].builder.tensors };
+  const { tensors } = x[internals].builder;
+  const place = callOn(tensors, "dropout", () => [{ tensor: x.id }, { code: String(p) }, { tensor: seed.id }]);
   requireDropout(p, seed, place);
   const limit = Math.floor((1 - p) * 2 ** 32);
   commonBuilder([x, seed], place);
