@@ -249,7 +249,7 @@ def trained(plan: Any, steps: int = 10, bound: float = 0.05, **how: Any) -> dict
     """Losses beside each other, and two runs bit by bit."""
     losses: list[list[float]] = []
     for number in range(3):
-        theirs, ours = pair(SMALL, plan)
+        theirs, ours = pair(SMALL, plan, **({"fp8": how["fp8"]} if "fp8" in how else {}))
         model = theirs if number == 0 else ours
         if how.get("checkpoint"):
             for name, layer in list(model.layers.items()):
@@ -327,6 +327,9 @@ def runs() -> None:
     check("checkpointing", lambda: trained(plan, checkpoint=True))
     check("micro-batches in flight", lambda: trained(plan, micro=3))
     check("lengths", lambda: trained(plan, lengths=(256, 128, 512)))
+    for scales in ("rowwise", "tensorwise"):
+        # Beside bfloat16.
+        check(f"8-bit floats, {scales}", lambda scales=scales: trained(plan, steps=50, bound=0.2, fp8=scales))
     check("main_grad", lambda: trained(plan, main_grad=True))
 
 

@@ -10,6 +10,7 @@ import {
   groupedMatmul,
   lower,
   mul,
+  print,
   MultiDeviceExecutor,
   sum,
   Tensor,
@@ -129,6 +130,8 @@ describe("a grouped matmul", () => {
       onDevices(tensor, 0, 2);
     }
     await check(f, 2, "");
+    // The gradient of x reads the matrices where they lie.
+    expect(print(lower(f))).toContain("grouped_matmul( T6, permute( T1, order = {0, 1, 3, 2} )");
   });
 });
 

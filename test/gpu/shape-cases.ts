@@ -74,7 +74,9 @@ export const groupedCases: typeof shapeCases = (["half", "bfloat16"] as const).m
     const f = new Fusion();
     const endsOf = (values: readonly number[], as: "int" | "int64"): TensorView =>
       cat(values.map((value) => full(f, [1], value, as)));
-    const [ragged, few] = [endsOf([0, 5, 300, 300, 650], "int64"), endsOf([64, 2900, 3000], "int")];
+    const ragged = endsOf([0, 5, 300, 300, 650], "int64");
+    const many = cumsum(full(f, [140], 3, "int"), 0);
+    const rows = f.input([500, 64], dtype);
     const x = f.input([700, 136], dtype);
     const buffers = f.input([6, 200, 72], dtype);
     const counts = reshape(endsOf([3, 200, 0, 129, 128, 64], "int"), [6, 1]);
@@ -82,8 +84,8 @@ export const groupedCases: typeof shapeCases = (["half", "bfloat16"] as const).m
       groupedMatmul(x, f.input([5, 136, 200], dtype), ragged),
       groupedMatmul(x, permute(f.input([5, 200, 136], dtype), [0, 2, 1]), ragged),
       groupedMatmul(x, f.input([700, 200], dtype), ragged),
-      groupedMatmul(f.input([3000, 64], dtype), f.input([3, 64, 2048], dtype), few),
-      groupedMatmul(f.input([3000, 264], dtype), f.input([3000, 2056], dtype), few),
+      groupedMatmul(rows, f.input([140, 64, 64], dtype), many),
+      groupedMatmul(rows, f.input([500, 72], dtype), many),
       groupedMatmul(buffers, f.input([6, 1, 72, 136], dtype), counts),
       groupedMatmul(buffers, f.input([6, 200, 136], dtype), counts),
     ]) {

@@ -16,7 +16,7 @@
 import { at } from "../../support/invariant.ts";
 import { cutOf, dividesEvenly, rescaled } from "../parts.ts";
 import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
-import { type Op, outputsOf } from "./op.ts";
+import { isContraction, type Op, outputsOf } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
 import { rowOf } from "./rows.ts";
 
@@ -79,7 +79,7 @@ export function wholeAxes(op: Op, tensors: readonly Tensor[]): readonly OperandA
 
 /** `orders[operand]` of a contraction that reads that operand permuted; otherwise null. */
 export function operandOrder(op: Op, operand: number): readonly number[] | null {
-  return op.kind === "Matmul" || op.kind === "Linear" ? (op.orders?.[operand] ?? null) : null;
+  return isContraction(op) ? (op.orders?.[operand] ?? null) : null;
 }
 
 /**

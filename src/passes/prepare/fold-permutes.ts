@@ -8,7 +8,7 @@
 import { loopAxesOf } from "../../ir/parts.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp, Op, PermuteOp } from "../../ir/ops/op.ts";
+import { type ContractionOp, isContraction, type Op, type PermuteOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
@@ -29,7 +29,7 @@ export const foldPermutes: Pass<"checked", "checked"> = {
     const moved = new Map<TensorId, TensorId>();
     let changed = false;
     for (const op of fusion.ops) {
-      const folded = op.kind === "Matmul" || op.kind === "Linear" ? foldOperands(edit, op, producers, moved) : op;
+      const folded = isContraction(op) ? foldOperands(edit, op, producers, moved) : op;
       changed ||= folded !== op;
       edit.ops.push(folded);
     }
@@ -45,12 +45,12 @@ interface ReadOperand {
 /** The op with its operands' permutes folded in; the same object if it can read none of them in place. */
 function foldOperands(
   edit: FusionEdit,
-  op: MatmulOp | LinearOp,
+  op: ContractionOp,
   producers: ReadonlyMap<TensorId, Op>,
   moved: Map<TensorId, TensorId>,
-): MatmulOp | LinearOp {
+): ContractionOp {
   const operands = op.inputs.map((id, operand): ReadOperand => {
-    // The bias is a vector.
+    // A bias and the ends of groups are read as they are.
     if (operand > 1) return { id, order: null };
     let read: ReadOperand = { id, order: null };
     for (;;) {

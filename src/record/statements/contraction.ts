@@ -12,7 +12,7 @@ import type {
   UnitKernel,
 } from "../../commands/kernel.ts";
 import { isEmpty, type View } from "../../commands/view.ts";
-import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
+import type { ContractionOp, LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
@@ -102,7 +102,7 @@ function launchScaled(
   });
 }
 
-function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearOp): readonly View[] {
+export function operandViews(recorder: Recorder, { inputs, orders }: ContractionOp): readonly View[] {
   return inputs.map((id, operand) => {
     const order = orders?.[operand] ?? null;
     return order === null ? viewOf(recorder, id) : permuteView(viewOf(recorder, id), order);

@@ -24,6 +24,7 @@ import {
   type BinaryOp,
   type CastOp,
   type ExpandOp,
+  type GroupedMatmulOp,
   type IotaOp,
   type Op,
   outputsOf,
@@ -48,7 +49,7 @@ import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinary
 import { evaluate, failRecording, ranksOf, type Recorder } from "../recorder.ts";
 import { findView, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { declaredRuns, insertAxis, permuteView, reshapeView, selectView, stretchView, strideView } from "../views.ts";
-import { recordLinear, recordMatmul } from "./contraction.ts";
+import { operandViews, recordLinear, recordMatmul } from "./contraction.ts";
 import { recordLocalSet } from "./shard.ts";
 import { requireStepFits } from "./step-sizes.ts";
 
@@ -82,7 +83,7 @@ const rules: RuleTable<Op, void, [Recorder]> = {
   ScatterAdd: recordStep,
   Scan: recordStep,
   Argsort: recordStep,
-  GroupedMatmul: recordStep,
+  GroupedMatmul: recordGrouped,
   Squeeze: (op, recorder) => {
     const view = inputView(recorder, op);
     const kept = view.shape.flatMap((_, axis) => (op.axes.includes(axis) ? [] : [axis]));
@@ -301,10 +302,21 @@ type StepOp = Extract<
   }
 >;
 
-function recordStep(op: StepOp, recorder: Recorder): void {
+/** A kernel's operands are permuted already. */
+function recordGrouped(op: GroupedMatmulOp, recorder: Recorder): void {
+  const { orders: _, ...step } = op;
+  recordStep(op, recorder, step, operandViews(recorder, op));
+}
+
+function recordStep(
+  statement: StepOp,
+  recorder: Recorder,
+  op = statement,
+  operands: readonly View[] = op.inputs.map((id) => viewOf(recorder, id)),
+): void {
   launch(recorder, {
-    statement: op,
-    inputs: op.inputs.map((id) => viewOf(recorder, id)),
+    statement,
+    inputs: operands,
     outputs: [ordinaryOutput(recorder, op)],
     inPlace: false,
     fixed: true,

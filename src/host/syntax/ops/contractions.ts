@@ -11,7 +11,7 @@ import {
   skipSpace,
   take,
 } from "../text/scanner.ts";
-import { opened, readTensorOperand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { readTensorOperand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const matmulSyntax: OpSyntax<MatmulOp> = {
   print: (op, context, indent) => {
@@ -81,13 +81,15 @@ export const groupedMatmulSyntax: OpSyntax<GroupedMatmulOp> = {
   print: (op, context) => `grouped_matmul( ${[0, 1, 2].map((i) => printOperand(op, i, context)).join(", ")} )`,
   readers: {
     grouped_matmul: (context, output) => {
-      const inputs = [opened(context).id];
+      expect(context.scanner, "(");
+      const operands = [readOperand(context)];
       for (let i = 0; i < 2; i++) {
         expect(context.scanner, ",");
-        inputs.push(readTensorOperand(context).id);
+        operands.push(readOperand(context));
       }
+      skipSpace(context.scanner);
       expect(context.scanner, ")");
-      return { kind: "GroupedMatmul", inputs, output: output.id };
+      return { kind: "GroupedMatmul", ...contraction(operands, null), output: output.id };
     },
   },
 };

@@ -14,18 +14,31 @@ import { joinAxes, rejectJoin } from "./elementwise.ts";
 import { pair, shifted, zip, zipRight } from "./families.ts";
 import { elementCount } from "../../../numerics/tensor/storage.ts";
 
+/** How an op reads operands. Only passes and hand-built host programs set it. */
+export interface ReadsPermuted extends OpBase {
+  /**
+   * If not null, operand i is a permute of its tensor, read in place: its axis j is axis `orders[i][j]` of the tensor.
+   */
+  readonly orders?: readonly (readonly number[] | null)[];
+}
+
 /** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
-export interface ContractionBase extends OpBase {
+export interface ContractionBase extends ReadsPermuted {
   /**
    * Set on an op that contracts one chunk of K. true: add the result to the output (beta = 1 of a BLAS), with one
    * rounding of the sum. false: write the first chunk. The output's reduction axis then prints the extent of all
    * chunks.
    */
   readonly accumulate?: boolean;
-  /**
-   * If not null, operand i is a permute of its tensor, read in place: its axis j is axis `orders[i][j]` of the tensor.
-   */
-  readonly orders?: readonly (readonly number[] | null)[];
+}
+
+/** Takes the axes out of the orders in which the operands are read. */
+export function slicedOrders<T extends ReadsPermuted>(op: T, cut: readonly (number | null)[]): T {
+  if (op.orders === undefined) return op;
+  const orders = op.orders.map((order, operand) =>
+    order === null ? null : order.flatMap((axis) => (axis === cut[operand] ? [] : [shifted(axis, cut[operand])])),
+  );
+  return { ...op, orders };
 }
 
 const contraction = {
@@ -34,14 +47,7 @@ const contraction = {
   dtype: numberDType,
   misfit: () => null,
   sources: () => null,
-  // Takes the axes out of the orders in which the operands are read.
-  sliced: <T extends ContractionBase>(op: T, cut: readonly (number | null)[]): T => {
-    if (op.orders === undefined) return op;
-    const orders = op.orders.map((order, operand) =>
-      order === null ? null : order.flatMap((axis) => (axis === cut[operand] ? [] : [shifted(axis, cut[operand])])),
-    );
-    return { ...op, orders };
-  },
+  sliced: slicedOrders,
   // A bias and a previous output each add one operation per element.
   flops: ({ accumulate }: Pick<ContractionBase, "accumulate">, { operands, output }: Shapes) =>
     elementCount(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),

@@ -13,13 +13,13 @@ import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts"
 import { extentsDiffer } from "../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
-import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
-import { contractedPair } from "./contractions.ts";
+import type { Axes, AxisPair, OpRow, Shapes } from "../row.ts";
+import { contractedPair, type ReadsPermuted, slicedOrders } from "./contractions.ts";
 import { joinAxes, rejectJoin } from "./elementwise.ts";
 import { pair, zipRight } from "./families.ts";
 import { requireIndex } from "./indexing.ts";
 
-export interface GroupedMatmulOp extends OpBase {
+export interface GroupedMatmulOp extends ReadsPermuted {
   readonly kind: "GroupedMatmul";
 }
 
@@ -68,7 +68,7 @@ export const groupedMatmulRow: OpRow<GroupedMatmulOp> = {
   },
   sources: () => null,
   // Only leading axes are sliced, and the last ones of results: no operand loses one that the others align with.
-  sliced: (op) => op,
+  sliced: slicedOrders,
   flops: (_, shapes) => 2 * multiplyAdds(shapes),
   work: (_, shapes) => multiplyAdds(shapes),
 };
