@@ -49,6 +49,14 @@ export const loaders: readonly Loader[] = [
     reader: async () => (await import("./fusion-definition/import-fusion-definition.ts")).importFusionDefinition,
     options: ["entry"],
   },
+  {
+    name: "nvFuser's Fusion IR",
+    suffixes: [".fusion"],
+    magic: /^\s*Inputs:\s/u,
+    content: "text",
+    reader: async () => (await import("./fusion-ir.ts")).importFusionIr,
+    options: [],
+  },
 ];
 
 /** Records of a hang: no models. `braid verify` compares those of all ranks. */

@@ -27,7 +27,8 @@ export function programCommand(name: CommandName, argument = "<file>", meaning =
   return addFlags(new Command(name).argument(argument, meaning), name);
 }
 
-export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir, .pt2, .py) or dump (.hir, .txt, .log, .out)";
+export const fileArgument =
+  "program file (.ts, .js, .mjs), model (.mlir, .pt2, .py, .fusion) or dump (.hir, .txt, .log, .out)";
 
 /**
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.

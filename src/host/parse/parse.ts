@@ -69,10 +69,10 @@ function otherFormat(text: string): { readonly found: string; readonly help: str
       found: "a FusionDefinition of nvFuser",
       help: "save the definition as a file that ends in .py: docs/import-nvfuser.md",
     };
-  if (text.includes("%kernel {"))
+  if (/%kernel(?:_math)? \{/u.test(text))
     return {
       found: "nvFuser's Fusion IR, which has no host program (%kernel)",
-      help: "print the definition with NVFUSER_DUMP=python_definition: docs/import-nvfuser.md",
+      help: "save it as a file that ends in .fusion: docs/import-nvfuser.md",
     };
   return {
     found: text.trim() === "" ? "no text" : `${text.length} characters without "%HostIrContainer {"`,

@@ -25,6 +25,7 @@ import {
   expectNumber,
   failExpected,
   isDigit,
+  readWord,
   type DumpScanner,
   skipSpace,
   take,
@@ -99,7 +100,7 @@ function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number
   // The lists once more, which dumps of 2024 do not have.
   for (const title of ["Inputs:", "Outputs:"]) {
     skipSpace(scanner);
-    if (take(scanner, title)) skipListed(scanner, tensors);
+    if (take(scanner, title)) parseListed(scanner, tensors);
   }
   expectAcrossLines(scanner, "%kernel");
   expect(scanner, "{");
@@ -132,7 +133,7 @@ function opAt(kernel: string, position: number): string {
 }
 
 /** The transforms are at the end of the kernel, and are read first. */
-function unitNotes(scanner: DumpScanner): ReturnType<typeof parseTransforms> {
+export function unitNotes(scanner: DumpScanner): ReturnType<typeof parseTransforms> {
   const { text, position } = scanner;
   const close = text.indexOf(kernelEnd, position);
   const title = text.slice(position, close < 0 ? text.length : close).indexOf(`\n${transformsTitle}`);
@@ -140,16 +141,23 @@ function unitNotes(scanner: DumpScanner): ReturnType<typeof parseTransforms> {
   return parseTransforms({ ...scanner, position: position + title + transformsTitle.length + 1 });
 }
 
-/** Skips the second list of the inputs or outputs, one per line. */
-function skipListed(scanner: DumpScanner, tensors: TensorTable): void {
+/** A list of inputs or outputs, one per line. */
+export function parseListed(scanner: DumpScanner, tensors: TensorTable): readonly Tensor[] {
+  const listed: Tensor[] = [];
   for (;;) {
     skipSpace(scanner);
-    if (!atTensor(scanner)) return;
-    parseTensor(scanner, tensors);
+    if (!atTensor(scanner)) return listed;
+    listed.push(parseTensor(scanner, tensors));
+    // `, float` after it, of an older nvFuser.
+    if (take(scanner, ",")) {
+      skipSpace(scanner);
+      readWord(scanner);
+    }
   }
 }
 
-function parseOps(context: OpContext): readonly Op[] {
+/** `starts`: gains the position at which each op starts. */
+export function parseOps(context: OpContext, starts: number[] = []): readonly Op[] {
   const { scanner } = context;
   const ops: Op[] = [];
   for (;;) {
@@ -160,6 +168,7 @@ function parseOps(context: OpContext): readonly Op[] {
       expectAcrossLines(scanner, kernelEnd);
       return ops;
     }
+    starts.push(scanner.position);
     ops.push(parseOp(context));
   }
 }

@@ -31,16 +31,21 @@ export function importFusionDefinition(text: string, { file = "model", entry }: 
   };
   const inputs = fusion.inputs.map((tensor, i) => ({ tensor, name: nameOf(tensor.id, `in${i}`), place: `in${i}` }));
   const outputs = fusion.outputs.map((tensor, i) => ({ tensor, name: nameOf(tensor.id, `out${i}`) }));
-  const devices = fusion.data().tensors.flatMap(({ mesh }) => mesh?.devices ?? []);
   return {
     fusion: withSourceOrigins(
       definition,
       [...inputs, ...outputs].map(({ tensor, name }) => [tensor, name]),
     ),
-    devices: devices.length === 0 ? null : devices.reduce((most, device) => Math.max(most, device), 0) + 1,
+    devices: devicesOfMeshes(fusion),
     inputs: inputs.map(({ name, place }) => ({ names: name === place ? [name] : [name, place], value: null })),
     outputs: outputs.map(({ name }) => name),
   };
+}
+
+/** As many as the meshes name; null without one. */
+export function devicesOfMeshes(fusion: Fusion): number | null {
+  const devices = fusion.data().tensors.flatMap(({ mesh }) => mesh?.devices ?? []);
+  return devices.length === 0 ? null : devices.reduce((most, device) => Math.max(most, device), 0) + 1;
 }
 
 /** Assignments of a file that need no library. */

@@ -85,7 +85,7 @@ function parseParallelType(scanner: DumpScanner, start: number): ParallelType {
   return failAt(scanner.source, start, "dump-unsupported", `an axis has parallel type ${foreign}`, {
     found: text.slice(start, position + foreign.length),
     expected: `S, streamIdx (StreamIdx, Stream) or ${Object.values(deviceIndices).join(", ")}`,
-    help: "host programs have no axes on threads or blocks; pass the dump of a host program",
+    help: "Braid has no axes on threads or blocks; pass the dump of a host program, or a Fusion before it is scheduled",
   });
 }
 
