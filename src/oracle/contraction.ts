@@ -6,6 +6,7 @@
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { requireGroupEnds } from "../numerics/group-ends.ts";
 import { at } from "../support/invariant.ts";
+import { getOrMake } from "../support/lists.ts";
 import { wrap } from "./definitions.ts";
 import { createDots, type DotRow } from "./dots/float-dots.ts";
 import { contiguousRuns, type DotRows, dotRows, type OperandRuns, operandRunsOf } from "./dots/operand-runs.ts";
@@ -140,23 +141,20 @@ export function groupedMatmul(
   const [rows, k, n] = [at(x.shape, x.shape.length - 2), at(x.shape, x.shape.length - 1), at(shape, shape.length - 1)];
   const perGroup = y.shape.length > x.shape.length;
   const results = new Map<string, OracleValue>();
-  const groupsAt = (batch: readonly number[]): readonly number[] => {
-    const own = part(ends, batch, 1);
-    const found = Array.from(own.elements, Number);
-    requireGroupEnds(found, rows);
-    return found;
-  };
-  const resultOf = (batch: readonly number[], group: number, start: number, end: number): OracleValue => {
-    const key = [...batch, group].join();
-    const known = results.get(key);
-    if (known !== undefined) return known;
-    const left = rowsFrom(part(x, batch, 2), start, end);
-    const value = perGroup
-      ? matmul(left, part(y, [...batch, group], 2), [end - start, n], accumulating)
-      : matmul(turned(left), rowsFrom(part(y, batch, 2), start, end), [k, n], accumulating);
-    results.set(key, value);
-    return value;
-  };
+  const endsOf = new Map<string, readonly number[]>();
+  const groupsAt = (batch: readonly number[]): readonly number[] =>
+    getOrMake(endsOf, batch.join(), () => {
+      const found = Array.from(part(ends, batch, 1).elements, Number);
+      requireGroupEnds(found, rows);
+      return found;
+    });
+  const resultOf = (batch: readonly number[], group: number, start: number, end: number): OracleValue =>
+    getOrMake(results, [...batch, group].join(), () => {
+      const left = rowsFrom(part(x, batch, 2), start, end);
+      return perGroup
+        ? matmul(left, part(y, [...batch, group], 2), [end - start, n], accumulating)
+        : matmul(turned(left), rowsFrom(part(y, batch, 2), start, end), [k, n], accumulating);
+    });
   const isSure = isExact(ends);
   const bounded = (found: Bounded): Bounded => (isSure ? found : { ...found, bound: Infinity });
   const zero: Bounded = { element: x.dtype === "int64" ? 0n : 0, bound: 0 };
