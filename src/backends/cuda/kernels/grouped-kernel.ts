@@ -51,7 +51,7 @@ interface TensorMap {
 
 /**
  * The kernel's parameters are a, b, the ends, c and scratch for its descriptors. Null for what it does not take: another
- * GPU, other dtypes, strides that are not multiples of 16 bytes, matrices that one tile would hardly fill.
+ * GPU, other dtypes, strides that are 0 or no multiples of 16 bytes, matrices that one tile would hardly fill.
  */
 export function groupedKernel(
   contraction: Contraction,
@@ -69,9 +69,10 @@ export function groupedKernel(
   const perBatch = groups.count + (ofRows ? 1 : 0);
   const steps = [...left.strides, ...right.strides, c.row, groups.stride, n, ...batch.map((axis) => axis.c)];
   const dimensions = Math.max(left.extents.length, right.extents.length);
-  if (left.across === ofRows || !(ofRows || right.across) || c.column !== 1 || Math.min(m, n, k) < leastExtent)
-    return null;
+  const repeats = [...left.strides, ...right.strides].includes(0);
+  if (repeats || left.across === ofRows || !(ofRows || right.across) || c.column !== 1) return null;
   if (!isContiguous(contraction, left, right) || steps.some((step) => step % 8 !== 0)) return null;
+  if (Math.min(m, n, k) < leastExtent) return null;
   if (dimensions > mostDimensions || batches * perBatch > mostGroups) return null;
   const tiles = ofRows ? Math.ceil(m / tileRows) + perBatch : groups.count * Math.ceil(m / tileRows);
   const numbers = {

@@ -64,7 +64,7 @@ function stepOp(
     ? groupedKernel(
         contraction,
         operands.map(({ memory }) => memory),
-        target,
+        { ...target, multiprocessors: target.multiprocessors - margin },
       )
     : null;
   if (grouped !== null) {
