@@ -28,6 +28,7 @@ export function movedTransfer(
   transfer: LinkedTransfer,
   to: (rank: number, position: number) => number,
 ): LinkedTransfer {
+  if (transfer.participants.length === 0) return transfer;
   const participants = transfer.participants.map((each) => ({ ...each, command: to(each.rank, each.command) }));
   return { ...transfer, participants };
 }

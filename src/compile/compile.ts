@@ -199,7 +199,8 @@ export function verified(compilation: AnyCompilation, given: VerifyOptions = {})
   const options = { full: compilation.options.verify === "full", ...given };
   const { recorded, program, warnings, hosts } = compilation;
   if (program !== recorded && hidesEvents(compilation.options)) {
-    const report = verifiedReport(recorded, options);
+    // Only a wrong Program's report is shown, which has no notes.
+    const report = verifiedReport(recorded, { ...options, notes: false });
     if (!report.ok) {
       return { ...compilation, report: withWarnings(asRecorded(named(report, hosts)), warnings), reported: recorded };
     }

@@ -38,12 +38,14 @@ export function applyByRegion(program: Program, schedules: readonly ScheduleOpti
   const { kernels, kernelId } = createAddedKernels([], (kernel) => JSON.stringify(kernel));
   const known = new Map<Kernel, KernelId>();
   const transfers = [...program.transfers];
+  const others = transfers.map((transfer) => ({ ...transfer, participants: [] }));
   const lists = program.ranks.map(beginList);
   let { slots } = program;
   for (const [region, schedule] of schedules.entries()) {
     const part = partOf(
       parts,
       positions.map((own) => at(own, region)),
+      others,
     );
     if (isAlike && group !== null) reader.keepSymmetry(part, group);
     const made = applySchedule(part, schedule, reader);
@@ -94,8 +96,11 @@ function withShared(program: Program): Program["buffers"] {
   );
 }
 
-/** The Program with the commands at these positions alone. They do not wait for events of other regions. */
-function partOf(program: Program, positions: readonly (readonly number[])[]): Program {
+/**
+ * The Program with the commands at these positions alone. They do not wait for events of other regions. `others`: the
+ * transfers of other regions.
+ */
+function partOf(program: Program, positions: readonly (readonly number[])[], others: Program["transfers"]): Program {
   const places = program.ranks.map(() => new Map<number, number>());
   const ranks = program.ranks.map((list, rank): RankProgram => {
     const recorded = new Set<EventId>();
@@ -109,12 +114,12 @@ function partOf(program: Program, positions: readonly (readonly number[])[]): Pr
     }
     return { ...list, ...own };
   });
-  const transfers = program.transfers.map((transfer) => {
-    const isOwn = transfer.participants.every(({ rank, command }) => at(places, rank).has(command));
-    return isOwn
-      ? movedTransfer(transfer, (rank, position) => at(places, rank).get(position) ?? position)
-      : { ...transfer, participants: [] };
-  });
+  const transfers = [...others];
+  for (const id of new Set(ranks.flatMap(({ transferOf }) => transferOf.filter((each) => each !== null)))) {
+    const transfer = at(program.transfers, id);
+    if (transfer.participants.every(({ rank, command }) => at(places, rank).has(command)))
+      transfers[id] = movedTransfer(transfer, (rank, position) => at(places, rank).get(position) ?? position);
+  }
   return { ...program, ranks, transfers };
 }
 

@@ -108,7 +108,7 @@ export function verifyClasses(program: Program, notes: boolean, onProgress?: OnP
 }
 
 /** With fewer ranks, verifying all of them takes less time than comparing them. */
-const leastRanks = 16;
+const leastRanks = 8;
 
 function sizeOf({ ranks }: Program, { streams, regions }: Pick<ProgramSize, "streams" | "regions">): ProgramSize {
   const commands = commandsOfRanks(ranks);

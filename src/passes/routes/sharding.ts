@@ -97,6 +97,21 @@ export interface OperandChange {
 
 /** The operands of `op` whose layout differs from its output's; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
+  const known = knownChanges.get(op);
+  const isKnown = known?.tensors.every((tensor, i) => tensor === tensors[op.inputs[i] ?? op.output]) === true;
+  if (known !== undefined && isKnown) return known.changes;
+  const changes = operandChanges(op, tensors);
+  knownChanges.set(op, { tensors: [...op.inputs, op.output].map((id) => at(tensors, id)), changes });
+  return changes;
+}
+
+/** By op, with the tensors on which they depend: most passes ask. */
+const knownChanges = new WeakMap<
+  Op,
+  { readonly tensors: readonly Tensor[]; readonly changes: readonly OperandChange[] }
+>();
+
+function operandChanges(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
   if ((op.kind === "Set" && op.local === true) || isLocalReshape(op, tensors)) return [];
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.

@@ -12,7 +12,7 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { statementAccess } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { Decomposed } from "../../passes/pipeline.ts";
@@ -53,10 +53,11 @@ function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionR
     if (isLoop) for (const owner of owners) anchors.add(owner);
   }
   // An op that lowering folds into another belongs to its reader.
+  const readers = readersOf(placed);
   for (const [position, op] of ops.entries()) {
     if (outputsOf(op).some((id) => ownersOf.has(id))) continue;
-    const reader = ops.findIndex(({ inputs }, later) => later > position && inputs.includes(op.output));
-    if (reader >= 0) join(classes, [position, reader]);
+    const reader = readers.get(op.output)?.[0];
+    if (reader !== undefined) join(classes, [position, positionOf.get(reader.output) ?? position]);
   }
   joinNeighbours(placed, decomposed, ownersOfAll, anchors, classes);
   return cutRegions(placed, spansOf(ops.length, anchors, classes));
@@ -99,6 +100,7 @@ function joinNeighbours(
   classes: UnionFind,
 ): void {
   const gemms = gemmsOf(decomposed);
+  const readersOfAll = readersOf(decomposed);
   for (const op of decomposed.ops) {
     if (!isResharding(op, decomposed.tensors)) continue;
     const own = ownersOf(outputsOf(op));
@@ -108,7 +110,7 @@ function joinNeighbours(
       continue;
     }
     const maker = ownersOf(op.inputs.flatMap((id) => gemms.get(id) ?? []).flatMap(outputsOf));
-    const readers = decomposed.ops.filter((each) => isGemm(each) && each.inputs.includes(op.output));
+    const readers = (readersOfAll.get(op.output) ?? []).filter(isGemm);
     const neighbours = maker.length > 0 ? maker : readers.flatMap((each) => ownersOf(outputsOf(each)));
     // Without a GEMM it belongs to the region before it: a region apart would cut the kernels around it.
     if (neighbours.length === 0) continue;
@@ -184,8 +186,7 @@ export interface FoundRegions {
 export function findRegions(fusion: HasFusionData, given: Partial<LoweringOptions>): FoundRegions | null {
   try {
     const { placed, decomposed } = withGathers(decomposedData(fusion, given), given);
-    const groups = loopForms(given).flatMap((form) => groupsOf(decomposed, { ...given, ...form }));
-    return { placed, regions: splitRegions({ placed, decomposed, groups }) };
+    return { placed, regions: splitRegions({ placed, decomposed, groups: groupsOf(decomposed, given) }) };
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;
@@ -199,17 +200,17 @@ function withGathers(lowered: Decomposed, given: Partial<LoweringOptions>): Deco
 }
 
 /** Loops of collectives may have other ops than loops of sends and receives. */
-function loopForms({ p2p }: Partial<LoweringOptions>): readonly Partial<LoweringOptions>[] {
-  return p2p === undefined ? [{ p2p: "broadcast" }, { p2p: "rotated" }] : [{}];
-}
-
 function groupsOf(decomposed: FusionData, given: Partial<LoweringOptions>): readonly (Statement | StreamLoop)[] {
-  const context = { rank: 0, options: resolveLoweringOptions(given) };
-  const segmented = exchangeReductions.run(segment.run(decomposed, context), context);
-  try {
-    return streamLoopsOf(segmented, context.options);
-  } catch (error) {
-    if (error instanceof DiagnosticError) return [];
-    throw error;
-  }
+  const forms = given.p2p === undefined ? (["broadcast", "rotated"] as const) : [given.p2p];
+  const contexts = forms.map((p2p) => ({ rank: 0, options: resolveLoweringOptions({ ...given, p2p }) }));
+  const segmented = segment.run(decomposed, at(contexts, 0));
+  return contexts.flatMap((context) => {
+    const exchanged = exchangeReductions.run(segmented, context);
+    try {
+      return streamLoopsOf(exchanged, context.options);
+    } catch (error) {
+      if (error instanceof DiagnosticError) return [];
+      throw error;
+    }
+  });
 }
