@@ -9,6 +9,7 @@ import { type Op, outputsOf, renamedOp } from "../ir/ops/op.ts";
 import { binary, type Scalar, symbol } from "../ir/scalar/scalar.ts";
 import { withAxisIds } from "../passes/edit/tensor-edit.ts";
 import { at } from "../support/invariant.ts";
+import { unreachable } from "../support/unreachable.ts";
 
 export interface Numbers {
   readonly tensor: (id: TensorId) => TensorId;
@@ -129,5 +130,7 @@ export function renumberedStatement(statement: Statement, numbers: Numbers): Sta
     case "Define":
     case "StartCoalescing":
       return statement;
+    default:
+      return unreachable(statement);
   }
 }
