@@ -5,6 +5,10 @@
  *
  *   npx braid run examples/transformer/moe-experts.ts --check
  *   npx braid run examples/transformer/moe-experts.ts --devices 4 --set TP=2 --check
+ *   npx braid run examples/transformer/moe-experts.ts --set GROUPS=4 --set TOP_GROUPS=2 --set SHARED=1 --check
+ *
+ * The first two choose as Mixtral does: the K most probable experts. With GROUPS it is as in DeepSeek-V3: sigmoids, a
+ * bias that only the choice sees, and experts of the best groups alone; SHARED experts compute all tokens.
  *
  * Two AllToAlls carry the buffers there and back, one the numbers of their rows; experts need not divide the devices.
  */
@@ -14,11 +18,13 @@ import {
   cumsum,
   DeviceMesh,
   div,
+  type DType,
   expand,
   full,
   Fusion,
   gather,
   groupedMatmul,
+  gt,
   iota,
   linear,
   lt,
@@ -28,6 +34,7 @@ import {
   program,
   reshape,
   scatterAdd,
+  sigmoid,
   softmax,
   sub,
   sum,
@@ -39,8 +46,8 @@ import {
 } from "@braid-compiler/braid";
 
 export default program(
-  { T: 8, H: 16, FFN: 32, E: 8, TOP: 2, C: 4, TP: 1, DTYPE: "float" },
-  ({ devices, params: { T, H, FFN, E, TOP: K, C, TP, DTYPE } }) => {
+  { T: 8, H: 16, FFN: 32, E: 8, TOP: 2, C: 4, GROUPS: 0, TOP_GROUPS: 1, SHARED: 0, TP: 1, DTYPE: "float" },
+  ({ devices, params: { T, H, FFN, E, TOP: K, C, GROUPS, TOP_GROUPS, SHARED, TP, DTYPE } }) => {
     const f = new Fusion();
     const S = devices / TP;
     const mesh = DeviceMesh.of({ ep: S, tp: TP });
@@ -49,16 +56,25 @@ export default program(
     const gate = f.input([E, 1, 1, H, FFN], DTYPE).named("gate");
     const up = f.input([E, 1, 1, H, FFN], DTYPE).named("up");
     const down = f.input([E, 1, 1, FFN, H], DTYPE).named("down");
+    const bias = GROUPS > 0 ? f.input([E], DTYPE).named("bias") : null;
+    const shared = SHARED > 0 ? sharedWeights(f, H, SHARED * FFN, DTYPE) : null;
     for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
     x.axis(0).parallelize("ep");
     for (const weight of [gate, up, down]) weight.outerSplit(0, S).parallelize("ep");
     for (const weight of [gate, up]) weight.outerSplit(5, TP).parallelize("tp");
     down.outerSplit(4, TP).parallelize("tp");
+    for (const weight of shared?.slice(0, 2) ?? []) weight.outerSplit(0, TP).parallelize("tp");
+    shared?.[2].outerSplit(1, TP).parallelize("tp");
 
-    const best = topk(softmax(linear(x, router), 2), K, 2);
-    const weights = div(best.values, expand(unsqueeze(sum(best.values, [2]), 2), [S, T, K]));
     const sizes = { S, T, H, E, K, C };
-    const sent = dispatch(f, x, best.indices, sizes);
+    const logits = linear(x, router);
+    const scores = bias === null ? softmax(logits, 2) : sigmoid(logits);
+    const choice =
+      bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes, GROUPS, TOP_GROUPS);
+    const experts = topk(choice, K, 2).indices;
+    const own = gather(scores, 2, experts);
+    const weights = div(own, expand(unsqueeze(sum(own, [2]), 2), [S, T, K]));
+    const sent = dispatch(f, x, experts, sizes);
 
     // Each expert has the buffers of all sources, and their numbers of rows.
     const [rows, counts] = [permute(sent.rows, [1, 0, 2, 3]), unsqueeze(permute(sent.counts, [1, 0]), 2)];
@@ -67,7 +83,9 @@ export default program(
     const made = permute(groupedMatmul(hidden, down, counts), [1, 0, 2, 3]);
     made.setDeviceMesh(mesh).axis(0).parallelize("ep");
 
-    f.output(combine(made, sent.slots, weights, sizes).named("y"));
+    const routed = combine(made, sent.slots, weights, sizes);
+    const y = shared === null ? routed : add(routed, mlp(x, shared));
+    f.output(y.named("y"));
     return f;
   },
 );
@@ -79,6 +97,27 @@ interface Sizes {
   readonly E: number;
   readonly K: number;
   readonly C: number;
+}
+
+/** The choices [S, T, E] of the groups whose two best experts have the greatest sums; -Infinity for all others. */
+function ofBestGroups(choice: TensorView, { S, T, E }: Sizes, groups: number, top: number): TensorView {
+  const byGroup = reshape(choice, [S, T, groups, E / groups]);
+  const best = topk(sum(topk(byGroup, 2, 3).values, [3]), top, 2);
+  const isBest = unsqueeze(sum(oneHot(best.indices, groups), [2]), 3);
+  const masked = where(expand(gt(isBest, 0), [S, T, groups, E / groups]), byGroup, -Infinity);
+  return reshape(masked, [S, T, E]);
+}
+
+type MlpWeights = readonly [gate: TensorView, up: TensorView, down: TensorView];
+
+function sharedWeights(f: Fusion, hidden: number, features: number, dtype: DType): MlpWeights {
+  const shapes = { gate: [features, hidden], up: [features, hidden], down: [hidden, features] };
+  const input = (name: keyof typeof shapes): TensorView => f.input(shapes[name], dtype).named(`shared/${name}`);
+  return [input("gate"), input("up"), input("down")];
+}
+
+function mlp(x: TensorView, [gate, up, down]: MlpWeights): TensorView {
+  return linear(swiglu(linear(x, gate), linear(x, up)), down);
 }
 
 interface Dispatched {

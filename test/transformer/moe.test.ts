@@ -121,6 +121,93 @@ describe.each(Object.entries(routings))("%s", (_, routing) => {
   });
 });
 
+describe("as in DeepSeek-V3", () => {
+  const [devices, TP, E, K, C, groups, best, shared] = [4, 2, 8, 3, 4, 4, 2, 2];
+  const hidden = 8;
+  const params = {
+    T,
+    H: hidden,
+    FFN,
+    E,
+    TOP: K,
+    C,
+    GROUPS: groups,
+    TOP_GROUPS: best,
+    SHARED: shared,
+    TP,
+    DTYPE: "double",
+  } as const;
+  const S = devices / TP;
+  const bias = range(E).map((e) => (e === 5 ? 0.9 : at(scores, 900 + e) / 4));
+  const [x, router] = [
+    range(S * T * hidden).map((i) => 4 * at(scores, i)),
+    range(E * hidden).map((i) => at(scores, 300 + i)),
+  ];
+  const dot = (row: readonly number[], matrix: readonly number[], first: number, step: number): number =>
+    row.reduce((sum, value, j) => sum + value * at(matrix, first + j * step), 0);
+  const silu = (value: number): number => value / (1 + Math.exp(-value));
+
+  /** The experts of a token and their shares, one rule after the other. */
+  function chosen(row: readonly number[]): readonly (readonly [expert: number, weight: number])[] {
+    const score = range(E).map((e) => 1 / (1 + Math.exp(-dot(row, router, e * hidden, 1))));
+    const choice = score.map((value, e) => value + at(bias, e));
+    const size = E / groups;
+    const ofGroup = (g: number): number =>
+      choice.slice(g * size, (g + 1) * size).toSorted((a, b) => b - a).slice(0, 2).reduce((a, b) => a + b); // prettier-ignore
+    const kept = range(groups).toSorted((a, b) => ofGroup(b) - ofGroup(a)).slice(0, best); // prettier-ignore
+    const experts = range(E)
+      .filter((e) => kept.includes(Math.floor(e / size)))
+      .toSorted((a, b) => at(choice, b) - at(choice, a))
+      .slice(0, K);
+    const whole = experts.reduce((sum, e) => sum + at(score, e), 0);
+    return experts.map((e) => [e, at(score, e) / whole]);
+  }
+
+  it("a bias changes the choice alone, experts are of the best groups, and shared ones see all tokens", async () => {
+    const [gate, up, down] = [draw(E * hidden * FFN), draw(E * hidden * FFN), draw(E * hidden * FFN)];
+    const features = shared * FFN;
+    const [sharedGate, sharedUp, sharedDown] = [0, 1, 2].map(() => draw(features * hidden));
+    const given = [x, router, gate, up, down, bias, sharedGate, sharedUp, sharedDown];
+    const fusion = await exampleFusion(name, devices, params);
+    const inputs = fusion.inputs.map((tensor, i) => {
+      const made = Tensor.zeros(tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : 0)), "double"); // prettier-ignore
+      made.data.set(at(given, i) ?? []);
+      return made;
+    });
+    const executor = await MultiDeviceExecutor.create(fusion, { devices });
+    const [y] = await executor.run(inputs);
+    await executor.close();
+    const wanted = range(S).flatMap((source) => {
+      const used = range(E).map(() => 0);
+      return range(T).flatMap((own) => {
+        const row = x.slice((source * T + own) * hidden, (source * T + own + 1) * hidden);
+        const sums = range(hidden).map((j) =>
+          range(features).reduce((sum, i) => {
+            const [g, u] = [dot(row, sharedGate ?? [], i * hidden, 1), dot(row, sharedUp ?? [], i * hidden, 1)];
+            return sum + silu(g) * u * at(sharedDown ?? [], j * features + i);
+          }, 0),
+        );
+        for (const [e, weight] of chosen(row)) {
+          used[e] = at(used, e) + 1;
+          if (at(used, e) > C) continue;
+          for (const i of range(FFN)) {
+            const first = e * hidden * FFN + i;
+            const value = silu(dot(row, gate, first, FFN)) * dot(row, up, first, FFN);
+            for (const j of range(hidden))
+              sums[j] = at(sums, j) + weight * value * at(down, (e * FFN + i) * hidden + j);
+          }
+        }
+        return sums;
+      });
+    });
+    const found = Array.from(y?.data ?? [], Number);
+    expect(found).toHaveLength(wanted.length);
+    found.forEach((value, i) => {
+      expect(Math.abs(value - at(wanted, i))).toBeLessThan(1e-12);
+    });
+  });
+});
+
 it("sends buffers there and back along ep, and their numbers of rows", async () => {
   const fusion = await exampleFusion(name, 4, { TP: 2 });
   // Among each of two teams.
