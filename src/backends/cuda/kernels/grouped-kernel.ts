@@ -1,15 +1,15 @@
 /**
  * A grouped matmul of bfloat16 or half on Hopper's tensor cores, with sums in float.
  *
- * As many blocks as multiprocessors take tiles of 128 rows in turn, all rows of a group before its next columns, so that
- * tiles share the group's matrix in L2. In a block, one thread copies operands by TMA into a ring of stages, and two
- * warpgroups multiply 64 rows each (wgmma). The descriptors that TMA needs are made by the block, in scratch.
+ * As many blocks as multiprocessors take tiles of 128 rows in turn, all rows of a group before its next columns, so
+ * that tiles share the group's matrix in L2. In a block, one thread copies operands by TMA into a ring of stages, and
+ * two warpgroups multiply 64 rows each (wgmma). The descriptors that TMA needs are made by the block, in scratch.
  *
  * A tile may read more rows than its group has, which it does not store. Terms after the group's last one are set to
  * zero in shared memory, in both operands, because what follows them may be NaN.
  *
- * Lines of operands in shared memory have 128 bytes, swizzled by TMA: 64 terms of a row of a or of a column of b, or, if
- * the operand is contiguous along those ("across"), 64 of them for one term.
+ * Lines of operands in shared memory have 128 bytes, swizzled by TMA: 64 terms of a row of a or of a column of b, or,
+ * if the operand is contiguous along those ("across"), 64 of them for one term.
  */
 import type { Contraction, Groups } from "../../../kernels/gemm/contraction.ts";
 import type { NestMemory } from "../../../kernels/nests/nest.ts";
@@ -50,8 +50,8 @@ interface TensorMap {
 }
 
 /**
- * The kernel's parameters are a, b, the ends, c and scratch for its descriptors. Null for what it does not take: another
- * GPU, other dtypes, strides that are 0 or no multiples of 16 bytes, matrices that one tile would hardly fill.
+ * The kernel's parameters are a, b, the ends, c and scratch for its descriptors. Null for what it does not take:
+ * another GPU, other dtypes, strides that are 0 or no multiples of 16 bytes, matrices that one tile would hardly fill.
  */
 export function groupedKernel(
   contraction: Contraction,
