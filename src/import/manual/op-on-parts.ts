@@ -20,10 +20,18 @@ import { type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { call } from "../../ir/ops/call.ts";
 import { type Op, type OpSpec, outputsOf } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
-import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import { type DevicePart, readExtents, type ManualSizes, tensorOnAxes, unionOfAxes, wholeOnAxes } from "./parts.ts";
+import {
+  type DevicePart,
+  knownExtent,
+  type ManualSizes,
+  sizesAlong,
+  tensorOnAxes,
+  unionOfAxes,
+  wholeOnAxes,
+} from "./parts.ts";
 
 /** The parts that `op` makes of `operands`; `tensors`: of the program of one device. */
 export function opOnParts(
@@ -42,11 +50,9 @@ export function opOnParts(
   const views = results(fusion, sizes, spec, axes, operands);
   return views.map((tensor, i): DevicePart => {
     const { domain } = at(tensors, at(outputsOf(op), i));
-    return { tensor, axes, shape: withoutReductions(domain.logical).map(({ extent }) => known(extent)) };
+    return { tensor, axes, shape: withoutReductions(domain.logical).map(({ extent }) => knownExtent(extent)) };
   });
 }
-
-const known = (extent: Scalar): number => (extent.kind === "constant" ? extent.value : Number.NaN);
 
 function results(
   fusion: Fusion,
@@ -65,7 +71,7 @@ function results(
     return applyAll(shifted, given, callOf(spec.kind, given));
   };
   const count = axes.length;
-  const leading = axes.map((axis) => constant(sizes.get(axis) ?? 1));
+  const leading = sizesAlong(sizes, axes).map((size) => constant(size));
   switch (spec.kind) {
     case "Set":
     case "Unary":
@@ -108,7 +114,7 @@ function results(
       return [matmulOf(axes, operands)];
     case "Linear": {
       const [x, ...others] = operands;
-      // Only x differs between the devices: its axes are rows as any others.
+      // Only x differs between the devices: its leading axes are further rows.
       if (x !== undefined && others.every((part) => part.axes.length === 0)) {
         const given = operands.map(({ tensor }) => tensor);
         return applyAll(spec, given, callOf(spec.kind, given));
@@ -153,7 +159,7 @@ function matmulOf(axes: readonly string[], operands: readonly DevicePart[]): Ten
 /** Rows times weights of each device: one matrix each, so that rows of any shape become one axis. */
 function linearOf(sizes: ManualSizes, axes: readonly string[], operands: readonly DevicePart[]): TensorView {
   const [x, weight, bias] = [at(operands, 0), at(operands, 1), operands[2]];
-  const leading = axes.map((axis) => sizes.get(axis) ?? 1);
+  const leading = sizesAlong(sizes, axes);
   const depth = x.shape.at(-1) ?? 1;
   const rows = x.shape.slice(0, -1);
   const features = weight.shape.slice(0, -1);
@@ -174,7 +180,7 @@ function selectedOf(
   axis: number,
 ): TensorView {
   const count = axes.length;
-  const own = readExtents(wholeOnAxes(sizes, table, axes)).slice(0, count);
+  const own = sizesAlong(sizes, axes);
   const before = table.shape.slice(0, axis);
   const after = table.shape.slice(axis + 1);
   const length = elementCount(index.shape);

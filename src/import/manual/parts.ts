@@ -6,6 +6,7 @@
 import { broadcast, expand, permute, reshape, select } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { elementCount } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 
@@ -25,7 +26,11 @@ export type Reduce = (tensor: TensorView, axes: readonly number[]) => TensorView
 
 /** The extents of a tensor, which are all constant. */
 export function readExtents(tensor: TensorView): readonly number[] {
-  return tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : Number.NaN));
+  return tensor.extents.map(knownExtent);
+}
+
+export function knownExtent(extent: Scalar): number {
+  return extent.kind === "constant" ? extent.value : Number.NaN;
 }
 
 export function sizesAlong(sizes: ManualSizes, axes: readonly string[]): readonly number[] {
@@ -116,6 +121,23 @@ export function reduceParts(
   };
 }
 
+interface Pieces {
+  /** The part on the axes of the groups, too, with an axis for each of `groups` in front of axis `dim`. */
+  readonly tensor: TensorView;
+  readonly axes: readonly string[];
+  /** Of a piece. */
+  readonly shape: readonly number[];
+}
+
+/** Cuts axis `dim` of a part into a piece for each device of the group. */
+function piecesOf(sizes: ManualSizes, part: DevicePart, groups: readonly string[], dim: number): Pieces {
+  const { tensor, axes, shape } = spread(sizes, part, groups);
+  const counts = sizesAlong(sizes, groups);
+  const piece = at(shape, dim) / elementCount(counts);
+  const split = shape.flatMap((extent, i) => (i === dim ? [...counts, piece] : [extent]));
+  return { tensor: reshape(tensor, [...sizesAlong(sizes, axes), ...split]), axes, shape: shape.with(dim, piece) };
+}
+
 /** The combined parts of a group, cut along axis `dim`, of which each device has a piece. */
 export function scatterParts(
   sizes: ManualSizes,
@@ -124,13 +146,9 @@ export function scatterParts(
   dim: number,
   reduce: Reduce,
 ): DevicePart {
-  const { tensor, axes, shape } = spread(sizes, part, groups);
-  const counts = sizesAlong(sizes, groups);
-  const piece = at(shape, dim) / elementCount(counts);
-  const split = shape.flatMap((extent, i) => (i === dim ? [...counts, piece] : [extent]));
-  const apart = reshape(tensor, [...sizesAlong(sizes, axes), ...split]);
+  const { tensor, axes, shape } = piecesOf(sizes, part, groups, dim);
   const reduced = reduce(
-    apart,
+    tensor,
     groups.map((name) => axes.indexOf(name)),
   );
   const rest = axes.filter((name) => !groups.includes(name));
@@ -138,7 +156,7 @@ export function scatterParts(
   return {
     tensor: moved(reduced, from, [...axes, ...labelsOf(shape)], readExtents(reduced)),
     axes,
-    shape: shape.with(dim, piece),
+    shape,
   };
 }
 
@@ -150,18 +168,13 @@ export function exchangeParts(
   splitDim: number,
   joinDim: number,
 ): DevicePart {
-  const { tensor, axes, shape } = spread(sizes, part, groups);
-  const counts = sizesAlong(sizes, groups);
-  const piece = at(shape, splitDim) / elementCount(counts);
-  const split = shape.flatMap((extent, i) => (i === splitDim ? [...counts, piece] : [extent]));
-  const apart = reshape(tensor, [...sizesAlong(sizes, axes), ...split]);
+  const { tensor, axes, shape } = piecesOf(sizes, part, groups, splitDim);
   const receivers = groups.map((name) => `to ${name}`);
   const from = [...axes, ...labelled(shape, (i) => (i === splitDim ? receivers : []))];
   const leading = axes.map((name) => (groups.includes(name) ? `to ${name}` : name));
   const to = [...leading, ...labelled(shape, (i) => (i === joinDim ? groups : []))];
-  const pieces = shape.with(splitDim, piece);
-  const joined = pieces.with(joinDim, at(pieces, joinDim) * elementCount(counts));
-  return { tensor: moved(apart, from, to, [...sizesAlong(sizes, axes), ...joined]), axes, shape: joined };
+  const joined = shape.with(joinDim, at(shape, joinDim) * elementCount(sizesAlong(sizes, groups)));
+  return { tensor: moved(tensor, from, to, [...sizesAlong(sizes, axes), ...joined]), axes, shape: joined };
 }
 
 /** The part of the device at these positions of its group, on every device of it. */

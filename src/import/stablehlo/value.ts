@@ -88,7 +88,7 @@ export function devicePartOf({ tensor, axes, type }: MlirValue): DevicePart {
 
 /** The tensor with a leading axis for each of `axes`; those along which it only repeats have the extent 1. */
 export function tensorOn(value: MlirValue, axes: readonly string[]): TensorView {
-  return axes.length === value.axes.length ? value.tensor() : tensorOnAxes(devicePartOf(value), axes);
+  return tensorOnAxes(devicePartOf(value), axes);
 }
 
 /** The same with the whole shape; `wide`: also along the leading axes. */

@@ -218,8 +218,9 @@ function loadText(name: string, map: TensorMap): string {
   const { coordinates, across } = map;
   const places = coordinates.map((_, i) => `%${i + 3}`).join(", ");
   const values = coordinates.map((each, i) => `"r"((int)(${each})${across && i === 0 ? " + first" : ""})`).join(", ");
+  const copy = `cp.async.bulk.tensor.${map.extents.length}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes`;
   return `DEVICE void load_${name}(u32 to, const void *map, u32 barrier, const Tile &tile, int depth, int first) {
-  asm volatile("cp.async.bulk.tensor.${map.extents.length}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {${places}}], [%2];"
+  asm volatile("${copy} [%0], [%1, {${places}}], [%2];"
     : : "r"(to), "l"(map), "r"(barrier), ${values} : "memory");
 }`;
 }

@@ -60,19 +60,16 @@ function stepOp(
     );
   const layout = gemmLayout(contraction);
   const addresses = operands.map(addressOf);
-  const grouped = addresses.every((address) => alignmentOf(address) === tensorAlignment)
-    ? groupedKernel(
-        contraction,
-        operands.map(({ memory }) => memory),
-        { ...target, multiprocessors: target.multiprocessors - margin },
-      )
-    : null;
-  if (grouped !== null) {
+  if (layout === null) {
+    const free = { ...target, multiprocessors: target.multiprocessors - margin };
+    const isAligned = addresses.every((address) => alignmentOf(address) === tensorAlignment);
+    const memories = operands.map(({ memory }) => memory);
+    const grouped = isAligned ? groupedKernel(contraction, memories, free) : null;
+    if (grouped === null) return launchOf(planning, base, source(), addresses);
     const offset = Math.ceil(scratchBytes / workAlignment) * workAlignment;
     tables.needScratch(stream, offset + groupedDescriptorBytes(target));
     return launchOf(planning, base, grouped, [...addresses, { space: "scratch", stream, offset }]);
   }
-  if (layout === null) return launchOf(planning, base, source(), addresses);
   const gemm = tables.gemmOf(step, margin, () => {
     const fallback = source();
     const { grid, block } = fallback;
