@@ -110,8 +110,7 @@ export function groupedKernel(
     block: [threads, 1, 1],
     parameters: operands,
     // Alignment, stages with their barriers, descriptors, and the places of groups.
-    sharedBytes:
-      1024 + stages * (2 * (tileRows + columns) * tileTerms + 16) + 16 + maps * mapBytes + 12 * (mostGroups + 1),
+    sharedBytes: 1024 + stages * (2 * (tileRows + columns) * tileTerms + 16) + maps * mapBytes + 12 * (mostGroups + 1),
   };
 }
 

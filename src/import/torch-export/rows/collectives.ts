@@ -5,6 +5,7 @@
 import { div, mul } from "../../../ir/api/ops/elementwise.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 import { at } from "../../../support/invariant.ts";
 import {
   exchangeParts,
@@ -15,6 +16,7 @@ import {
   type Reduce,
   reduceParts,
   scatterParts,
+  sizesAlong,
   type ManualSizes,
 } from "../../manual/parts.ts";
 import type { Size } from "../graph.ts";
@@ -36,7 +38,7 @@ function collectiveRow(read: (o: NodeOperands) => Collective): AtenRow {
   return (o) => {
     const { size, shape, run } = read(o);
     const group = o.text("group_name", "");
-    const results = o.tensors(o.has("inputs") ? "inputs" : "input").map((operand) => {
+    return o.tensors(o.has("inputs") ? "inputs" : "input").map((operand) => {
       const part = readExtents(operand);
       if (part.some(Number.isNaN)) return o.refuse("sizes that export left open", "constant sizes");
       if (part.length === 0 && shape !== same) return o.refuse("a tensor without axes", "at least one axis");
@@ -44,7 +46,6 @@ function collectiveRow(read: (o: NodeOperands) => Collective): AtenRow {
       o.building.collectives.set(result.id, { node: o.node, operand, group, size, run });
       return result;
     });
-    return results;
   };
 }
 
@@ -57,8 +58,7 @@ function reductionOf(o: NodeOperands): { readonly name: string; readonly reduce:
 
 /** A mean is a sum, divided by the number of ranks. */
 function averaged(name: string, part: DevicePart, sizes: ManualSizes, dims: readonly string[]): DevicePart {
-  const count = dims.reduce((product, dim) => product * (sizes.get(dim) ?? 1), 1);
-  return name === "avg" ? { ...part, tensor: div(part.tensor, count) } : part;
+  return name === "avg" ? { ...part, tensor: div(part.tensor, elementCount(sizesAlong(sizes, dims))) } : part;
 }
 
 const allGather = (o: NodeOperands): Collective => ({

@@ -1,4 +1,4 @@
-// 132 x 1 x 1 blocks, 210268 bytes of shared memory
+// 132 x 1 x 1 blocks, 210252 bytes of shared memory
 extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
 static __device__ void braid_bad_ends() {
   __assertfail("the ends of groups do not fall and are at most the rows", "groupedMatmul", 0, "braid_kernel", 1);
