@@ -33,7 +33,7 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     ["docs/import-pytorch.md", withImportTable(readFileSync(join(root, "docs/import-pytorch.md"), "utf8"))],
     ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
       page,
-      withOptionTables(readFileSync(join(root, page), "utf8")),
+      withOptionTables(readFileSync(join(root, page), "utf8"), "page"),
     ]),
     ...pages.map((page): [string, string] => {
       const text = readFileSync(join(root, page), "utf8");

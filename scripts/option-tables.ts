@@ -1,6 +1,7 @@
 /**
- * The tables of options in docs/, made from the schema. A line `<!-- options: TABLE -->` in a page is followed by one
- * of these tables:
+ * The tables of options in docs/, made from the schema. A line `<!-- options: TABLE -->` in a page stands for one of
+ * these tables. The site has all of them, the page only those that neither `--help` nor another page has
+ * (`values schedule lowering`, `impl`):
  *
  *     shared GROUP...   options of these groups that lower, run and verify all take
  *     lower|run|verify  the other options of the command
@@ -29,9 +30,13 @@ import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
 
 const block = /(?<marker><!-- options: (?<table>[a-z ]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
 
-/** The text with every table after its marker. */
-export function withOptionTables(text: string): string {
-  return text.replaceAll(block, (_, marker: string, table: string) => `${marker}\n${optionTable(table.split(" "))}\n`);
+/** The text with the tables after their markers. */
+export function withOptionTables(text: string, reader: "page" | "site"): string {
+  return text.replaceAll(block, (_, marker: string, table: string) => {
+    const isElsewhere = !/^(?:values schedule lowering|impl)$/u.test(table);
+    const written = optionTable(table.split(" "));
+    return isElsewhere && reader === "page" ? marker : `${marker}\n${written}\n`;
+  });
 }
 
 const groups = keysOf(optionGroups);

@@ -16,9 +16,9 @@ it.each([...generatedDocs(root)])("%s", (path, text) => {
   expect(readFileSync(join(root, path), "utf8")).toBe(text);
 });
 
-/** The flags and values in the first column of tables. */
+/** The flags and values in the first column of the tables that the site shows. */
 function flagsIn(page: string): ReadonlySet<string> {
-  const text = readFileSync(join(root, page), "utf8");
+  const text = withOptionTables(readFileSync(join(root, page), "utf8"), "site");
   return new Set([...text.matchAll(/^\| `(?:-o, )?(-{0,2}[\w-]+)/gm)].map(([, flag = ""]) => flag));
 }
 
@@ -58,10 +58,13 @@ it("has at most 40 flags in all commands", async () => {
 });
 
 it("writes a table after its marker, in place of the one that is there, and keeps what follows", () => {
-  const page = "# Page\n\n<!-- options: calibrate -->\n\n| old |\n| --- |\n\nMore.\n";
-  const written = withOptionTables(page);
+  const bare = "# Page\n\n<!-- options: calibrate -->\n\nMore.\n";
+  const page = bare.replace("\nMore", "\n| old |\n| --- |\n\nMore");
+  expect(withOptionTables(page, "page")).toBe(bare);
+  const written = withOptionTables(page, "site");
   expect(written).toMatch(/^# Page\n\n<!-- options: calibrate -->\n\n\| flag .*`-o, --out file` .*\|\n\nMore\.\n$/s);
   expect(written).not.toContain("old");
-  expect(withOptionTables(written)).toBe(written);
-  expect(() => withOptionTables("<!-- options: nothing -->\n")).toThrow("there is no table of options nothing");
+  expect(withOptionTables(written, "site")).toBe(written);
+  expect(withOptionTables("<!-- options: impl -->\n", "page")).toContain("| `form` ");
+  expect(() => withOptionTables("<!-- options: nothing -->\n", "page")).toThrow("there is no table of options nothing");
 });
