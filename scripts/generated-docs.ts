@@ -2,9 +2,8 @@
  * The generated parts of docs/. A line `<!-- fixture: sharding/rows -->` in a page is followed by a block with the text
  * of test/fixtures/sharding/rows.txt, or of the file itself if the name has an extension. (Where a page links to a
  * fixture instead, only the site has its text: scripts/site/stage-page.ts.) docs/diagnostics.md is
- * generated from the register of codes, docs/ops.md from rows and docstrings, the table of docs/import.md from the rows
- * of its readers, the schemas of plans from what reads them, tables of options from their schema. `npm run docs` writes
- * them; a test fails if they differ.
+ * generated from the register of codes, docs/ops.md from rows and docstrings, the schemas of plans from what reads them,
+ * tables of options from their schema. `npm run docs` writes them; a test fails if they differ.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +12,6 @@ import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../src/ir/api/fusion.ts";
 import { at } from "../src/support/invariant.ts";
 import { keysOf } from "../src/support/is-one-of.ts";
-import { withImportTable } from "./import-table.ts";
 import { opsPage, wrapped } from "./ops-page.ts";
 import { withOptionTables } from "./option-tables.ts";
 import { planSchemas } from "./plan-schemas.ts";
@@ -29,8 +27,6 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     ["docs/diagnostics.md", diagnosticsPage()],
     ["docs/ops.md", opsPage(root)],
     ...planSchemas(),
-    ["docs/import.md", withImportTable(readFileSync(join(root, "docs/import.md"), "utf8"))],
-    ["docs/import-pytorch.md", withImportTable(readFileSync(join(root, "docs/import-pytorch.md"), "utf8"))],
     ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
       page,
       withOptionTables(readFileSync(join(root, page), "utf8"), "page"),

@@ -1,4 +1,4 @@
-/** The tables of ops in docs/import*.md, made of the rows that read them, after `<!-- import: FORMAT -->`. */
+/** The tables of ops that docs/import*.md have on the site, for `<!-- import: FORMAT -->`, made of the rows that read them. */
 import { opNames } from "../src/import/fusion-definition/ops.ts";
 import { opGroups } from "../src/import/stablehlo/ops/rows.ts";
 import { readOps } from "../src/import/torch-export/build.ts";

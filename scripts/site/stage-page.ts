@@ -1,12 +1,13 @@
 /**
  * A page of the repository as the site has it: named by its heading, grouped as the table of docs/README.md groups it,
- * with links into the playground after whole programs and dumps, with the text of fixtures, with tables of options, and
- * without links to folders, which a site does not have.
+ * with links into the playground after whole programs and dumps, with the text of fixtures, with tables of options and of
+ * what importers read, and without links to folders, which a site does not have.
  */
 import path from "node:path";
 import { stateOf } from "../../playground/model/inputs.ts";
 import { encodeState } from "../../playground/model/share.ts";
 import type { Document } from "../../playground/model/state.ts";
+import { withImportTable } from "../import-table.ts";
 import { withOptionTables } from "../option-tables.ts";
 
 /** Stands for the playground's address until the place of the built page is known. */
@@ -33,7 +34,7 @@ const fence = /^(?<indent> *)```(?<language>\w*)\n(?<code>[\s\S]*?)^\k<indent>``
 const link = /(?<image>!?)\[(?<words>[^\][]*)\]\((?!https?:)(?<to>[^)#\s]*)(?<heading>#[^)\s]*)?\)/gu;
 
 export function stagePage(page: string, text: string, context: SiteContext): StagedPage {
-  const source = withOptionTables(withFixtures(page, text, context), "site");
+  const source = withImportTable(withOptionTables(withFixtures(page, text, context), "site"));
   const linked: string[] = [];
   const pieces: string[] = [];
   let end = 0;
