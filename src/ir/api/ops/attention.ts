@@ -88,8 +88,8 @@ export interface SdpaGradients {
 }
 
 /**
- * The gradients of q, k and v, where `g` is the gradient of sdpa's output, and `results` are those of sdpa on the same
- * operands with the same options. `gradients` calls it. Throws as sdpa.
+ * The gradients of q, k and v for the gradient `g` of sdpa's output. `results` are those of sdpa on the same operands
+ * with the same options. `gradients` calls it. Throws as sdpa.
  */
 export function sdpaBackward(
   g: TensorView,

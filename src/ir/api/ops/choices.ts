@@ -8,12 +8,12 @@ import { abs } from "./functions.ts";
 import { mark } from "./compositions/compose.ts";
 import { binary, type BinaryOperand, ternary } from "./operands.ts";
 
-/** The larger of two elements, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
+/** The larger element, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
 export function maximum(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("maximum", a, b);
 }
 
-/** The smaller of two elements, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
+/** The smaller element, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
 export function minimum(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("minimum", a, b);
 }
@@ -58,7 +58,7 @@ export function logicalOr(a: TensorView, b: TensorView): TensorView {
   return binary("logicalOr", a, b);
 }
 
-/** Whether one of two bools is true: `ne`. Shapes and errors as in `logicalAnd`. */
+/** Whether one of two bools is true. Shapes and errors as in `logicalAnd`. */
 export function logicalXor(a: TensorView, b: TensorView): TensorView {
   const place = callOf("logicalXor", [a, b]);
   for (const { dtype } of [a, b]) requireTaken("logicalXor", "bool", dtype, place);
@@ -109,7 +109,7 @@ export function where(condition: TensorView, a: BinaryOperand, b: BinaryOperand)
   return where(condition, a, where(condition, values, b));
 }
 
-/** Elements below `low` become `low`, and then those above `high` become `high`. NaN stays NaN. Dtypes as in `add`. */
+/** Elements below `low` become `low`, then those above `high` become `high`. NaN stays NaN. Dtypes as in `add`. */
 export function clamp(tensor: TensorView, low: BinaryOperand | null, high: BinaryOperand | null): TensorView {
   const raised = low === null ? tensor : maximum(tensor, low);
   const y = high === null ? raised : minimum(raised, high);
@@ -123,17 +123,17 @@ export function clamp(tensor: TensorView, low: BinaryOperand | null, high: Binar
   return y;
 }
 
-/** Whether each element is NaN, as bool. */
+/** Whether an element is NaN. */
 export function isnan(tensor: TensorView): TensorView {
   return ne(tensor, tensor);
 }
 
-/** Whether each element is Infinity or -Infinity, as bool; false for integers. Throws `dtype-mismatch` for bool. */
+/** Whether an element is Infinity or -Infinity. Throws `dtype-mismatch` for bool. */
 export function isinf(tensor: TensorView): TensorView {
   return isFloat(tensor) ? eq(abs(tensor), Infinity) : ne(tensor, tensor);
 }
 
-/** Whether each element is neither infinite nor NaN, as bool. Throws `dtype-mismatch` for bool. */
+/** Whether an element is neither infinite nor NaN. Throws `dtype-mismatch` for bool. */
 export function isfinite(tensor: TensorView): TensorView {
   return isFloat(tensor) ? lt(abs(tensor), Infinity) : eq(tensor, tensor);
 }

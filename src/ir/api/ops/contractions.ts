@@ -16,9 +16,9 @@ export function matmul(a: TensorView, b: TensorView): TensorView {
 }
 
 /**
- * Rows of groups times matrices of their own, as torch._grouped_mm: x [.., M, K], whose rows are sorted by group,
- * w [.., E, K, N] and the ends of the groups [.., E] -> [.., M, N]. `ends[e]` is the number of rows up to the last one
- * of group e; rows past the last end are 0. Ends that fall, or are past M, end the run with a message.
+ * torch._grouped_mm: x [.., M, K] with rows sorted by group, w [.., E, K, N], ends [.., E] -> [.., M, N]. `ends[e]` is
+ * the number of rows up to the last one of group e; rows past the last end are 0. Ends that fall, or are past M, end
+ * the run with a message.
  *
  * With rows y [.., M, N] in place of matrices it is x^T y of each group, [.., E, K, N]: the gradient of w.
  *
@@ -64,8 +64,8 @@ export function scaledMatmul(
 }
 
 /**
- * `scaledMatmul` with a weight [N, K], as `linear` has it, and its scales [N, 1], or [N]. With weights [B, N, K] the first
- * axes of x are B: each of their indices has its own weight and scales, [B, N, 1] or [B, N], or one of a tensor, [B].
+ * `scaledMatmul` with a weight [N, K], whose scales are [N, 1] or [N]. With weights [B, N, K] the first axes of x are
+ * B: each of their indices has its own weight and scales, [B, N, 1] or [B, N], or one of a tensor, [B].
  */
 export function scaledLinear(
   x: TensorView,

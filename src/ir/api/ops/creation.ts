@@ -61,9 +61,9 @@ export interface IotaOptions {
 }
 
 /**
- * The tensor `start + i * step` for i from 0 to `extent` - 1, as torch.arange. Integers wrap. i is the index in the
- * whole tensor: no sharding changes a value. Without a mesh it is placed as what reads it. Throws `bad-extent`,
- * `bad-argument`, `dtype-mismatch`, `foreign-tensor`.
+ * `start + i * step` for i from 0 to `extent` - 1, as torch.arange. Integers wrap. i is the index in the whole tensor:
+ * no sharding changes a value. Without a mesh it is placed as what reads it. Throws `bad-extent`, `bad-argument`,
+ * `dtype-mismatch`, `foreign-tensor`.
  */
 export function iota(
   fusion: Fusion,

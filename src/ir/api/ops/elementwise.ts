@@ -8,28 +8,28 @@ import { binary, type BinaryOperand } from "./operands.ts";
 export type { BinaryOperand };
 
 /**
- * The elementwise sum of operands of equal rank. An axis of extent 1, or one made by `broadcast`, broadcasts to the
- * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch. One operand may be a number,
- * or a tensor without axes. The result then has the other's dtype, but a fractional number makes integers float.
- * Throws `shape-mismatch`, `dtype-mismatch` (bool), `foreign-tensor`, `bad-argument`.
+ * The sum of operands of equal rank. An axis of extent 1, or one made by `broadcast`, broadcasts to the other's extent.
+ * Operands of different dtypes are cast to the wider one, as in PyTorch. One operand may be a number, or a tensor
+ * without axes. The result then has the other's dtype, but a fractional number makes integers float. Throws
+ * `shape-mismatch`, `dtype-mismatch` (bool), `foreign-tensor`, `bad-argument`.
  */
 export function add(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("add", a, b);
 }
 
-/** The elementwise difference. Shapes, dtypes and errors as in `add`. */
+/** The difference. Shapes, dtypes and errors as in `add`. */
 export function sub(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("sub", a, b);
 }
 
-/** The elementwise product. Shapes, dtypes and errors as in `add`. */
+/** The product. Shapes, dtypes and errors as in `add`. */
 export function mul(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("mul", a, b);
 }
 
 /**
- * The elementwise quotient. Shapes, dtypes and errors as in `add`. Integers divide as in nvFuser's `div`: the quotient
- * truncates toward zero and is 0 for a zero divisor.
+ * The quotient. Shapes, dtypes and errors as in `add`. Integers divide as in nvFuser's `div`: the quotient truncates
+ * toward zero and is 0 for a zero divisor.
  */
 export function div(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("div", a, b);

@@ -14,22 +14,22 @@ function unary(op: UnaryOpType, tensor: TensorView, place = callOf(op, [tensor])
   return apply({ kind: "Unary", op }, [operand], place);
 }
 
-/** The negative of each element. Throws `dtype-mismatch` for bool. */
+/** -x. Throws `dtype-mismatch` for bool. */
 export function neg(tensor: TensorView): TensorView {
   return unary("neg", tensor);
 }
 
-/** The absolute value of each element. Throws `dtype-mismatch` for bool. */
+/** |x|. Throws `dtype-mismatch` for bool. */
 export function abs(tensor: TensorView): TensorView {
   return unary("abs", tensor);
 }
 
-/** The larger of 0 and each element; NaN stays NaN. Throws `dtype-mismatch` for bool. */
+/** The larger of 0 and x; NaN stays NaN. Throws `dtype-mismatch` for bool. */
 export function relu(tensor: TensorView): TensorView {
   return unary("relu", tensor);
 }
 
-/** -1, 0 or 1 by the sign of each element; NaN stays NaN. Throws `dtype-mismatch` for bool. */
+/** -1, 0 or 1; NaN stays NaN. Throws `dtype-mismatch` for bool. */
 export function sign(tensor: TensorView): TensorView {
   return unary("sign", tensor);
 }
@@ -39,17 +39,17 @@ export function logicalNot(tensor: TensorView): TensorView {
   return unary("logicalNot", tensor);
 }
 
-/** The largest whole number that is not above each element. Integers become float. Throws `dtype-mismatch` for bool. */
+/** The largest whole number that is not above x. Integers become float. Throws `dtype-mismatch` for bool. */
 export function floor(tensor: TensorView): TensorView {
   return unary("floor", tensor);
 }
 
-/** The smallest whole number that is not below each element. Integers become float. Throws `dtype-mismatch` for bool. */
+/** The smallest whole number that is not below x. Integers become float. Throws `dtype-mismatch` for bool. */
 export function ceil(tensor: TensorView): TensorView {
   return unary("ceil", tensor);
 }
 
-/** Each element without its fraction. Integers become float. Throws `dtype-mismatch` for bool. */
+/** x without its fraction. Integers become float. Throws `dtype-mismatch` for bool. */
 export function trunc(tensor: TensorView): TensorView {
   return unary("trunc", tensor);
 }
@@ -69,18 +69,18 @@ export function rsqrt(tensor: TensorView): TensorView {
   return unary("rsqrt", tensor);
 }
 
-/** One over each element. Integers become float. Throws `dtype-mismatch` for bool. */
+/** 1 / x. Integers become float. Throws `dtype-mismatch` for bool. */
 export function reciprocal(tensor: TensorView): TensorView {
   const place = callOf("reciprocal", [tensor]);
   return div(1, dtypes[tensor.dtype].family === "integer" ? castTo(tensor, "float", place) : tensor);
 }
 
-/** e to the power of each element. Integers become float. Throws `dtype-mismatch` for bool. */
+/** e to the power of x. Integers become float. Throws `dtype-mismatch` for bool. */
 export function exp(tensor: TensorView): TensorView {
   return unary("exp", tensor);
 }
 
-/** 2 to the power of each element. Integers become float. Throws `dtype-mismatch` for bool. */
+/** 2 to the power of x. Integers become float. Throws `dtype-mismatch` for bool. */
 export function exp2(tensor: TensorView): TensorView {
   return unary("exp2", tensor);
 }
@@ -120,12 +120,12 @@ export function tan(tensor: TensorView): TensorView {
   return unary("tan", tensor);
 }
 
-/** The angle from -pi / 2 to pi / 2 with this sine; NaN beyond 1. Integers become float. Throws `dtype-mismatch` for bool. */
+/** The angle from -pi / 2 to pi / 2 with this sine. Integers become float. Throws `dtype-mismatch` for bool. */
 export function asin(tensor: TensorView): TensorView {
   return unary("asin", tensor);
 }
 
-/** The angle from 0 to pi with this cosine; NaN beyond 1. Integers become float. Throws `dtype-mismatch` for bool. */
+/** The angle from 0 to pi with this cosine. Integers become float. Throws `dtype-mismatch` for bool. */
 export function acos(tensor: TensorView): TensorView {
   return unary("acos", tensor);
 }
@@ -155,7 +155,10 @@ export function erf(tensor: TensorView): TensorView {
   return unary("erf", tensor);
 }
 
-/** The cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2))) / 2. Integers become float. Throws `dtype-mismatch` for bool. */
+/**
+ * The cumulative normal distribution, (1 + erf(x / sqrt(2))) / 2. Integers become float. Throws `dtype-mismatch` for
+ * bool.
+ */
 export function normalCdf(tensor: TensorView): TensorView {
   return unary("normalCdf", tensor);
 }
@@ -165,19 +168,19 @@ export function sigmoid(tensor: TensorView): TensorView {
   return unary("sigmoid", tensor);
 }
 
-/** x sigmoid(x), also called swish. Integers become float. Throws `dtype-mismatch` for bool. */
+/** x sigmoid(x). Integers become float. Throws `dtype-mismatch` for bool. */
 export function silu(tensor: TensorView): TensorView {
   return unary("silu", tensor);
 }
 
-/** log(1 + exp(x)), a smooth form of relu. Integers become float. Throws `dtype-mismatch` for bool. */
+/** log(1 + exp(x)). Integers become float. Throws `dtype-mismatch` for bool. */
 export function softplus(tensor: TensorView): TensorView {
   return unary("softplus", tensor);
 }
 
 /**
- * GELU: x * (1 + erf(x / sqrt(2))) / 2, or with "tanh" its approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715
- * x^3))), as in PyTorch. Integers become float. Throws `dtype-mismatch` for bool, `bad-argument`.
+ * GELU as in PyTorch, by erf or with "tanh" by tanh. Integers become float. Throws `dtype-mismatch` for bool,
+ * `bad-argument`.
  */
 export function gelu(tensor: TensorView, approximate: "none" | "tanh" = "none"): TensorView {
   const place = callOf("gelu", [tensor], approximate === "none" ? undefined : approximate);

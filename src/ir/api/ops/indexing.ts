@@ -14,8 +14,8 @@ import { expand } from "./shape.ts";
 import { squeeze } from "./views.ts";
 
 /**
- * The elements at `index` along `axis`, whose place the axes of `index` take: [V, h] at [B, T] along 0 gives [B, T, h].
- * An index that is negative or too large gives 0. Throws `axis-out-of-range`, `dtype-mismatch`, `foreign-tensor`.
+ * The elements at `index` along `axis`, whose place its axes take: [V, h] at [B, T] along 0 gives [B, T, h]. An index
+ * that is negative or too large gives 0. Throws `axis-out-of-range`, `dtype-mismatch`, `foreign-tensor`.
  */
 export function indexSelect(tensor: TensorView, axis: number, index: TensorView): TensorView {
   const place = callOf("indexSelect", [tensor, index], axis);
@@ -29,8 +29,8 @@ export function embedding(table: TensorView, index: TensorView): TensorView {
 }
 
 /**
- * One element along `axis` per element of `index`, which has the tensor's rank and its extents on all other axes:
- * numpy's take_along_axis. An index that is negative or too large gives 0. Throws `axis-out-of-range`,
+ * One element along `axis` per element of `index`: numpy's take_along_axis. `index` has the tensor's rank, and its
+ * extents on all other axes. An index that is negative or too large gives 0. Throws `axis-out-of-range`,
  * `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`.
  */
 export function gather(tensor: TensorView, axis: number, index: TensorView): TensorView {
@@ -39,10 +39,10 @@ export function gather(tensor: TensorView, axis: number, index: TensorView): Ten
 }
 
 /**
- * Adds each element of `source` to the tensor's element at its index along `axis`. `index` and `source` have one shape,
- * and the tensor's extents on all other axes. Sums start with the tensor's element and add in the order of the source,
- * with one rounding of half and bfloat16: every run gives the same bits. An index that is negative or too large adds
- * nothing. Throws `axis-out-of-range`, `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`.
+ * Adds each element of `source` to the element at its index along `axis`. `index` and `source` have one shape, and the
+ * tensor's extents on all other axes. Sums start with the tensor's element and add in the order of the source, with one
+ * rounding of half and bfloat16: every run gives the same bits. An index that is negative or too large adds nothing.
+ * Throws `axis-out-of-range`, `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`.
  */
 export function scatterAdd(tensor: TensorView, axis: number, index: TensorView, source: TensorView): TensorView {
   const place = callOf("scatterAdd", [tensor, index, source], axis);
@@ -55,8 +55,8 @@ export function scatterAdd(tensor: TensorView, axis: number, index: TensorView, 
 }
 
 /**
- * `size` elements along `axis` from index `start` on, which only the run knows: integers without axes, or with the axes
- * of the tensor, its extents or 1, and 1 along `axis`. Places outside of the axis give 0. Throws `axis-out-of-range`,
+ * `size` elements along `axis` from index `start` on, a tensor of integers. `start` has no axes, or the axes of the
+ * tensor with its extents or 1, and 1 along `axis`. Places outside of the axis give 0. Throws `axis-out-of-range`,
  * `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
  */
 export function dynamicSlice(tensor: TensorView, axis: number, start: TensorView, size: number): TensorView {
@@ -67,10 +67,10 @@ export function dynamicSlice(tensor: TensorView, axis: number, start: TensorView
 }
 
 /**
- * The tensor with `update` in place of its elements along `axis` from index `start` on, which only the run knows, as in
- * `dynamicSlice`: a step of a cache of keys. Other axes of `update` have the tensor's extents, or 1. What lies before
- * the axis is not written, and what lies past its end ends the run. Throws `axis-out-of-range`, `dtype-mismatch`,
- * `shape-mismatch`, `foreign-tensor`.
+ * The tensor with `update` in place of its elements along `axis` from index `start` on. `start` is as in
+ * `dynamicSlice`. Other axes of `update` have the tensor's extents, or 1. What lies before the axis is not written, and
+ * what lies past its end ends the run. Throws `axis-out-of-range`, `dtype-mismatch`, `shape-mismatch`,
+ * `foreign-tensor`.
  */
 export function dynamicUpdate(tensor: TensorView, axis: number, start: TensorView, update: TensorView): TensorView {
   const place = callOf("dynamicUpdate", [tensor, start, update], axis);

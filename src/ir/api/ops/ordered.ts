@@ -29,21 +29,21 @@ export function scan(
 }
 
 /**
- * The sums of the elements along `axis` up to each index, in the tensor's dtype, as torch.cumsum with `dtype`. 16-bit
- * floats are added in float, and each result is rounded once. Throws `axis-out-of-range`, `dtype-mismatch` (bool).
+ * The sums along `axis` up to each index, in the tensor's dtype. 16-bit floats are added in float, and each result is
+ * rounded once. Throws `axis-out-of-range`, `dtype-mismatch` (bool).
  */
 export function cumsum(tensor: TensorView, axis: number): TensorView {
   return scan("sum", tensor, axis, false, callOf("cumsum", [tensor], axis));
 }
 
-/** The products of the elements along `axis` up to each index. Dtypes and errors as in `cumsum`. */
+/** The products along `axis` up to each index. Dtypes and errors as in `cumsum`. */
 export function cumprod(tensor: TensorView, axis: number): TensorView {
   return scan("prod", tensor, axis, false, callOf("cumprod", [tensor], axis));
 }
 
 /**
- * The largest elements along `axis` up to each index: NaN from the first NaN on, as the values of torch.cummax. Takes
- * bool. Throws `axis-out-of-range`.
+ * The largest elements along `axis` up to each index, NaN from the first NaN on. Takes bool. Throws
+ * `axis-out-of-range`.
  */
 export function cummax(tensor: TensorView, axis: number): TensorView {
   return scan("amax", tensor, axis, false, callOf("cummax", [tensor], axis));
@@ -66,8 +66,8 @@ export interface Sorted {
 }
 
 /**
- * The indices that sort `axis`, as int64: torch.argsort with stable=True. Equal elements keep their order, -0 equals 0,
- * and NaN is the largest, in either direction. Throws `axis-out-of-range`.
+ * The indices that sort `axis`, stably, as int64. Equal elements keep their order, -0 equals 0, and NaN is the largest,
+ * in either direction. Throws `axis-out-of-range`.
  */
 export function argsort(tensor: TensorView, axis: number, { descending = false }: SortOptions = {}): TensorView {
   const place = callOf("argsort", [tensor], axis);
@@ -83,9 +83,8 @@ export function sort(tensor: TensorView, axis: number, { descending = false }: S
 }
 
 /**
- * The `k` largest elements along `axis` in descending order, and their indices; the smallest in ascending order with
- * `largest: false`. Of equal elements the first come first, and NaN is the largest. Throws `axis-out-of-range`,
- * `bad-argument`.
+ * The `k` largest elements along `axis` in descending order, or smallest (`largest: false`), and their indices. Of
+ * equal elements the first come first, and NaN is the largest. Throws `axis-out-of-range`, `bad-argument`.
  */
 export function topk(
   tensor: TensorView,
@@ -115,8 +114,8 @@ function requireCount(k: number, extent: number | null, place: Call): void {
 }
 
 /**
- * Rows with 1 at the index and 0 elsewhere, along a new last axis of `classes`, as int64 unless `dtype` is given. An
- * index that is negative or too large gives a row of 0. Throws `bad-extent`, `dtype-mismatch`.
+ * Rows with 1 at the index and 0 elsewhere, along a new last axis of `classes`. They are int64 unless `dtype` is given.
+ * An index that is negative or too large gives a row of 0. Throws `bad-extent`, `dtype-mismatch`.
  */
 export function oneHot(
   index: TensorView,
@@ -129,12 +128,12 @@ export function oneHot(
   return inDType(eq(column, indicesAlong(column, -1, place, extent)), dtype);
 }
 
-/** The elements of the last two axes from diagonal `diagonal` on up, and 0 below, as torch.triu. */
+/** The last two axes from diagonal `diagonal` on up, and 0 below, as torch.triu. */
 export function triu(tensor: TensorView, diagonal = 0): TensorView {
   return where(ge(offDiagonal("triu", tensor, diagonal), diagonal), tensor, 0);
 }
 
-/** The elements of the last two axes up to diagonal `diagonal`, and 0 above, as torch.tril. */
+/** The last two axes up to diagonal `diagonal`, and 0 above. */
 export function tril(tensor: TensorView, diagonal = 0): TensorView {
   return where(le(offDiagonal("tril", tensor, diagonal), diagonal), tensor, 0);
 }

@@ -39,23 +39,17 @@ function product(x: TensorView, exponent: number): TensorView {
   return exponent % 2 === 0 ? square : mul(square, x);
 }
 
-/**
- * The angle of the point (b, a), from -pi to pi, as torch.atan2. Shapes, dtypes and errors as in `add`; integers become
- * float.
- */
+/** The angle of the point (b, a), as torch.atan2. Shapes, dtypes and errors as in `add`; integers become float. */
 export function atan2(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("atan2", a, b);
 }
 
-/**
- * a - b trunc(a / b), which has the sign of a, as torch.fmod. Shapes, dtypes and errors as in `add`; integers become
- * float.
- */
+/** a - b trunc(a / b), with the sign of a. Shapes, dtypes and errors as in `add`; integers become float. */
 export function fmod(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("fmod", a, b);
 }
 
-/** 1 - erf(x), by the normal distribution, so that small results keep their digits. Dtypes and errors as in `erf`. */
+/** 1 - erf(x), accurate for small results. Dtypes and errors as in `erf`. */
 export function erfc(tensor: TensorView): TensorView {
   return mul(normalCdf(mul(tensor, -Math.SQRT2)), 2);
 }

@@ -28,7 +28,7 @@ export function randomBits(seed: TensorView, shape: readonly Extent[], options?:
   return random("randomBits", seed, shape, options, { kind: "bits" }).view;
 }
 
-/** Random floats in [0, 1): the upper 24 bits of each word of `randomBits` times 2^-24. Errors as there. */
+/** Random floats in [0, 1): multiples of 2^-24. Errors as in `randomBits`. */
 export function uniform(seed: TensorView, shape: readonly Extent[], options?: RandomOptions): TensorView {
   return random("uniform", seed, shape, options, { kind: "uniform" }).view;
 }

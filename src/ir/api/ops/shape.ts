@@ -14,8 +14,8 @@ import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf, castTo, extentsIn } from "./apply.ts";
 
 /**
- * Stretches axes of extent 1 to the extents of `shape`, which has one for every axis; -1 keeps the axis. Nothing is
- * copied: every index reads the one element. Throws `bad-argument`, `bad-extent`, `shape-mismatch`, `foreign-tensor`.
+ * Stretches axes of extent 1 to `shape`; -1 keeps an axis. `shape` has an extent for every axis. Nothing is copied:
+ * every index reads the one element. Throws `bad-argument`, `bad-extent`, `shape-mismatch`, `foreign-tensor`.
  */
 export function expand(tensor: TensorView, shape: readonly Extent[]): TensorView {
   const place = callOf("expand", [tensor], shape.map(extentText));
@@ -57,8 +57,8 @@ export function cat(tensors: readonly TensorView[], axis = 0): TensorView {
 }
 
 /**
- * Adds elements of `value` before and after each axis: `widths[i]` are both numbers of axis i. A negative number
- * removes elements. Throws `bad-argument`, `shape-mismatch`.
+ * Adds elements of `value` before and after each axis: `widths[i]` are both numbers. A negative number removes
+ * elements. Throws `bad-argument`, `shape-mismatch`.
  */
 export function pad(
   tensor: TensorView,
@@ -71,8 +71,7 @@ export function pad(
 }
 
 /**
- * `chunks` parts of `axis`, as torch.chunk: each but the last has the extent divided by `chunks`, rounded up, so there
- * may be fewer parts. A symbolic extent must have an index for each part once its size is known. Throws
+ * Parts of `axis`, as torch.chunk. A symbolic extent must have an index for each part once its size is known. Throws
  * `axis-out-of-range`, `bad-argument`, `index-out-of-range`.
  */
 export function chunk(tensor: TensorView, chunks: number, axis = 0): readonly TensorView[] {
@@ -87,8 +86,8 @@ export function chunk(tensor: TensorView, chunks: number, axis = 0): readonly Te
 }
 
 /**
- * Parts of `axis`, as torch.split: of `sizes` indices each, the last with the rest, or of each of the listed sizes,
- * whose sum is the extent. One size needs a constant extent. Throws `axis-out-of-range`, `bad-argument`.
+ * Parts of `axis`, as torch.split, of `sizes` indices each or of the listed sizes. One size needs a constant extent.
+ * Throws `axis-out-of-range`, `bad-argument`.
  */
 export function split<const Sizes extends readonly Extent[]>(
   tensor: TensorView,
@@ -119,7 +118,7 @@ export function split(tensor: TensorView, sizes: number | readonly Extent[], axi
   return partsOf(tensor, stops, axis, place);
 }
 
-/** Repeats each index of `axis` `repeats` times, as torch.repeat_interleave. Throws `axis-out-of-range`, `bad-extent`. */
+/** Repeats each index of `axis` `repeats` times. Throws `axis-out-of-range`, `bad-extent`. */
 export function repeatInterleave(tensor: TensorView, repeats: number, axis: number): TensorView {
   const place = callOf("repeatInterleave", [tensor], repeats, axis);
   requirePart(repeats, "the number of repeats", place);

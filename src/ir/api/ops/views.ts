@@ -28,8 +28,7 @@ export function squeeze(tensor: TensorView, axes: readonly number[]): TensorView
 }
 
 /**
- * Reorders the axes: axis i of the output is axis `order[i]` of the tensor. Throws `axis-out-of-range`,
- * `axis-repeated`, `bad-argument`.
+ * Axis i of the output is axis `order[i]` of the tensor. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`.
  */
 export function permute(tensor: TensorView, order: readonly number[]): TensorView {
   const place = callOf("permute", [tensor], order);
@@ -47,9 +46,8 @@ export function reshape(tensor: TensorView, shape: readonly Extent[]): TensorVie
 }
 
 /**
- * The elements with index `starts[i] <= index < stops[i]` along every axis i, with `steps` every `steps[i]`-th of them.
- * Bounds may be axes or extents of other tensors, as in `reshape`. Throws `index-out-of-range`, `bad-argument`,
- * `foreign-tensor`.
+ * The elements `starts[i] <= index < stops[i]` of every axis i, every `steps[i]`-th of them. Bounds may be axes or
+ * extents of other tensors, as in `reshape`. Throws `index-out-of-range`, `bad-argument`, `foreign-tensor`.
  */
 export function slice(
   tensor: TensorView,
@@ -63,9 +61,8 @@ export function slice(
 }
 
 /**
- * Removes `axis` by fixing its index; a negative number counts from the end. The index may be an axis or extent
- * of another tensor, as in `reshape`. Throws `axis-out-of-range`, `index-out-of-range`, `bad-argument`,
- * `foreign-tensor`.
+ * Removes `axis` at one index; a negative number counts from the end. The index may be an axis or extent of another
+ * tensor, as in `reshape`. Throws `axis-out-of-range`, `index-out-of-range`, `bad-argument`, `foreign-tensor`.
  */
 export function select(tensor: TensorView, axis: number, index: Extent): TensorView {
   const place = callOf("select", [tensor], axis, { code: extentText(index) });

@@ -7,9 +7,9 @@ import { amax, amin } from "../reductions.ts";
 import { indicesAlong, keepAxes, mark } from "./compose.ts";
 
 /**
- * The index along `axis` of the largest element, as int64: of the first one if several are equal, and of the first NaN
- * if there is one, as in PyTorch. Takes bool. The reduced axis stays in the output's logical domain, as in `sum`. An
- * axis without elements has no index: the result is beyond it. Throws `axis-out-of-range`.
+ * The index along `axis` of the first largest element, as int64; NaN is the largest, as in PyTorch. Takes bool. The
+ * reduced axis stays in the output's logical domain, as in `sum`. An axis without elements has no index: the result is
+ * beyond it. Throws `axis-out-of-range`.
  */
 export function argmax(tensor: TensorView, axis: number): TensorView {
   const place = callOf("argmax", [tensor], axis);

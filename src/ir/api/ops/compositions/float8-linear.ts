@@ -12,8 +12,8 @@ import { alignRight, floatCall, inDType, mark } from "./compose.ts";
 import { quantize } from "./quantize.ts";
 
 /**
- * `linear` of operands that are quantized, each with scales of its rows (`rowwise`) or one scale (`tensorwise`) of now.
- * So are both gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
+ * `linear` of operands that are quantized, with scales of rows (`rowwise`) or of tensors (`tensorwise`). So are both
+ * gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
  * `tensorwise`, in float8_e5m2. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
  * `dtype-mismatch`, `foreign-tensor`.
  */

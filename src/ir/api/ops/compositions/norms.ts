@@ -8,9 +8,9 @@ import { alignRight, floatCall, inDType, keepAxes, mark, requireOfLastAxis, wide
 import { lastAxis, meanOf } from "./statistics.ts";
 
 /**
- * torch.nn.functional.layer_norm over the last axis: the distance to the mean, divided by the root of the variance plus
- * `eps`, then times `weight` plus `bias`, which may be null. 16-bit floats are computed in float. Throws
- * `shape-mismatch`, `dtype-mismatch` (integers and bool), `axis-out-of-range` (no axis), `foreign-tensor`.
+ * torch.nn.functional.layer_norm over the last axis; `weight` and `bias` may be null. 16-bit floats are computed in
+ * float. Throws `shape-mismatch`, `dtype-mismatch` (integers and bool), `axis-out-of-range` (no axis),
+ * `foreign-tensor`.
  */
 export function layerNorm(
   tensor: TensorView,
@@ -34,10 +34,7 @@ export function layerNorm(
   return y;
 }
 
-/**
- * torch.nn.functional.rms_norm over the last axis: the tensor divided by the root of the mean of its squares plus
- * `eps`, then times `weight`, which may be null. Dtypes and errors as in `layerNorm`.
- */
+/** torch.nn.functional.rms_norm over the last axis; `weight` may be null. Dtypes and errors as in `layerNorm`. */
 export function rmsNorm(tensor: TensorView, weight: TensorView | null = null, eps = 1e-6): TensorView {
   const operands = { x: tensor, ...(weight === null ? {} : { weight }) };
   const { axis, x } = normCall("rmsNorm", operands, eps);

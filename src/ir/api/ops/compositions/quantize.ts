@@ -26,9 +26,9 @@ export interface Quantized {
 const leastPeak = 1e-12;
 
 /**
- * The tensor divided by scales and cast to `dtype`, float8_e4m3fn unless given, where larger numbers saturate. Without a
- * given scale it is that of the largest absolute value, which becomes the largest of the dtype. `scaledMatmul` takes
- * both results. Throws `dtype-mismatch`, `bad-argument`, `foreign-tensor`.
+ * The tensor divided by scales and cast to `dtype`, float8_e4m3fn unless given, saturated. Without a given scale it is
+ * that of the largest absolute value, which becomes the largest of the dtype. `scaledMatmul` takes both results. Throws
+ * `dtype-mismatch`, `bad-argument`, `foreign-tensor`.
  */
 export function quantize(tensor: TensorView, options: QuantizeOptions = {}): Quantized {
   const { dtype = "float8_e4m3fn", granularity = "tensor" } = options;

@@ -16,8 +16,8 @@ import { floatCall, inDType, keepAxes, mark, wide } from "./compose.ts";
 import { lastAxis, meanOf } from "./statistics.ts";
 
 /**
- * The exponentials along `axis` divided by their sum, as torch.softmax: NaN where all of a row is -Infinity. 16-bit
- * floats are computed in float. Throws `axis-out-of-range`, `dtype-mismatch` (integers and bool).
+ * torch.softmax: NaN where all of a row is -Infinity. 16-bit floats are computed in float. Throws `axis-out-of-range`,
+ * `dtype-mismatch` (integers and bool).
  */
 export function softmax(tensor: TensorView, axis: number): TensorView {
   const place = floatCall("softmax", [tensor], axis);
@@ -29,7 +29,7 @@ export function softmax(tensor: TensorView, axis: number): TensorView {
   return y;
 }
 
-/** The logarithm of `softmax`, which does not lose small results. Dtypes and errors as in `softmax`. */
+/** The logarithm of `softmax`, accurate for small results. Dtypes and errors as in `softmax`. */
 export function logSoftmax(tensor: TensorView, axis: number): TensorView {
   const place = floatCall("logSoftmax", [tensor], axis);
   const axes = [at(resolveAxes([axis], tensor.rank, place), 0)];
@@ -42,9 +42,8 @@ export function logSoftmax(tensor: TensorView, axis: number): TensorView {
 }
 
 /**
- * The logarithm of the sum of the exponentials over `axes`, which overflows only if the result does. 16-bit floats are
- * computed in float. Shapes as in `sum`. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`, `dtype-mismatch`
- * (integers and bool).
+ * torch.logsumexp, which overflows only if the result does. 16-bit floats are computed in float. Shapes as in `sum`.
+ * Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`, `dtype-mismatch` (integers and bool).
  */
 export function logsumexp(tensor: TensorView, axes: readonly number[]): TensorView {
   const place = floatCall("logsumexp", [tensor], axes);
@@ -63,9 +62,8 @@ function logSum(x: TensorView, axes: readonly number[]): TensorView {
 }
 
 /**
- * The mean over all rows of the cross entropy of the last axis, `logsumexp(logits) - logits[target]`, as
- * torch.nn.functional.cross_entropy: `target` has the index of the right class for each row. 16-bit floats are computed
- * in float. Throws `shape-mismatch`, `dtype-mismatch` (logits that are no floats, or indices that are no integers),
+ * torch.nn.functional.cross_entropy: the mean over rows, whose classes `target` names. 16-bit floats are computed in
+ * float. Throws `shape-mismatch`, `dtype-mismatch` (logits that are no floats, or indices that are no integers),
  * `axis-out-of-range` (no axis), `foreign-tensor`.
  */
 export function crossEntropy(logits: TensorView, target: TensorView): TensorView {

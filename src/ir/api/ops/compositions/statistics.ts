@@ -22,9 +22,8 @@ export interface Moments {
 }
 
 /**
- * The mean over `axes`, and the variance: the sum of the squared distances to the mean, divided by the number of
- * elements less `correction`. Two passes, so that the bits do not depend on how devices share a row. Dtypes and errors
- * as in `mean`.
+ * The mean and the variance, which divides by the number of elements less `correction`. Two passes, so that the bits do
+ * not depend on how devices share a row. Dtypes and errors as in `mean`.
  */
 export function varMean(tensor: TensorView, axes: readonly number[], correction = 1): Moments {
   const place = floatCall("varMean", [tensor], axes, correction);
