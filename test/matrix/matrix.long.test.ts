@@ -29,23 +29,25 @@ it("every pattern under combinations of lowering options does what docs/matrix.m
       cells.set(`${row} ${name}`, cellText(found));
     }
   }
-  const head = ["options", ...patterns.map(({ name }) => name)];
-  const rows = idioms
-    .map((idiom, row) => [flagsOf(idiom), ...patterns.map(({ name }) => cells.get(`${row} ${name}`) ?? "")])
-    .filter(([, ...outcomes]) => outcomes.some((outcome) => outcome !== refused));
+  const head = ["options", "not ok"];
+  const rows = idioms.flatMap((idiom, row) => {
+    const outcomes = patterns.map(({ name }) => [name, cells.get(`${row} ${name}`) ?? ""] as const);
+    if (outcomes.every(([, outcome]) => outcome === refused)) return [];
+    const others = outcomes.filter(([, outcome]) => outcome !== "ok");
+    return [[flagsOf(idiom), others.map(([name, outcome]) => `\`${name}\`: ${outcome}`).join("; ")]];
+  });
   const table = [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
   const text = `# Patterns and options
 
     braid run examples/pipeline.ts --devices 4 --backend cuda --schedule streams=3,p2p=rotated --check
 
-Every pattern of [examples.md](examples.md) on ${devices} devices with ${streams} streams, under combinations of lowering options. Chunks and
-devices are axes of their own, as in the [programs](../test/fixtures/programs) that are tested. **ok** means that it lowers on every
-rank, links, verifies, runs, and gives the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
+Every pattern of [examples.md](examples.md) is tried on ${devices} devices with ${streams} streams, under combinations of lowering options.
+Chunks and devices are axes of their own, as in the [programs](../test/fixtures/programs) that are tested. Without an entry under "not ok", a
+pattern lowers on every rank, links, verifies, runs, and gives the oracle's result. An entry is the [code](diagnostics.md) of the refusal.
 
-A cell stands for ${switches.length} settings of ${switchNames.map((name) => `\`${switchFlag(name)}\``).join(", ")}: none, each, every two, and all of
-them. If their results differ, the cell says how.
-Combinations of \`--backend\`, \`--schedule p2p\` and \`--schedule protocol\` without a row are refused with \`${refused}\` for every pattern. \`npx vitest run test/matrix\`
-checks this page; with \`-u\` it rewrites it.
+A row stands for ${switches.length} settings of ${switchNames.map((name) => `\`${switchFlag(name)}\``).join(", ")}: none, each, every two, and all of
+them. If they differ, the entry says how. Combinations of \`--backend\`, \`--schedule p2p\` and \`--schedule protocol\` without a row are refused with
+\`${refused}\` for every pattern. \`npx vitest run test/matrix\` checks this page; with \`-u\` it rewrites it.
 
 ${table}
 `;
