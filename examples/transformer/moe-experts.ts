@@ -61,10 +61,12 @@ export default program(
     for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
     x.axis(0).parallelize("ep");
     for (const weight of [gate, up, down]) weight.outerSplit(0, S).parallelize("ep");
-    for (const weight of [gate, up]) weight.outerSplit(5, TP).parallelize("tp");
-    down.outerSplit(4, TP).parallelize("tp");
-    for (const weight of shared?.slice(0, 2) ?? []) weight.outerSplit(0, TP).parallelize("tp");
-    shared?.[2].outerSplit(1, TP).parallelize("tp");
+    if (TP > 1) {
+      for (const weight of [gate, up]) weight.outerSplit(5, TP).parallelize("tp");
+      down.outerSplit(4, TP).parallelize("tp");
+      for (const weight of shared?.slice(0, 2) ?? []) weight.outerSplit(0, TP).parallelize("tp");
+      shared?.[2].outerSplit(1, TP).parallelize("tp");
+    }
 
     const sizes = { S, T, H, E, K, C };
     const logits = linear(x, router);

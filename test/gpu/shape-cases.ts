@@ -1,5 +1,6 @@
 /** Ops that stretch, join, pad, slice and index, for one GPU. */
 import { Fusion } from "../../src/ir/api/fusion.ts";
+import { scan } from "../../src/ir/api/ops/ordered.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import {
   add,
@@ -14,12 +15,16 @@ import {
   full,
   gather,
   groupedMatmul,
+  iota,
   indexSelect,
+  mul,
   pad,
   permute,
+  remainder,
   repeatInterleave,
   reshape,
   scatterAdd,
+  select,
   slice,
   sort,
   topk,
@@ -38,6 +43,10 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
     const [rows, columns] = [f.input([33], "int64"), f.input([33, 3], "int")];
     const stretched = expand(unsqueeze(rows, 1), [-1, 64]);
     const [narrow, deep] = [f.input([6, 1, 10], dtype), f.input([6, 5, 10], dtype)];
+    // Several warps scan a column. Places are found by warps together, as all columns have the same.
+    const long = f.input([3, 2500], dtype);
+    const spread = remainder(mul(iota(f, 2500), 37), 101);
+    const everywhere = expand(unsqueeze(spread, 1), [-1, 3]);
     // Rows past the last group are 0.
     const ends = cat([0, 5, 30].map((end) => full(f, [1], end, "int64")));
     for (const output of [
@@ -60,6 +69,10 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       argsort(x, 1),
       sort(x, 0, { descending: true }).values,
       topk(reshape(x, [33 * 64]), 5).values,
+      cumsum(long, 1),
+      scan("amax", permute(long, [1, 0]), 0, true),
+      scatterAdd(full(f, [101], 1, dtype), 0, spread, select(long, 0, 1)),
+      scatterAdd(full(f, [101, 3], 1, dtype), 0, everywhere, permute(long, [1, 0])),
     ]) {
       f.output(output);
     }

@@ -73,8 +73,8 @@ export interface Below {
 }
 
 export type Ordered =
-  /** The body's value is combined with the element at the target, which several iterations may have. */
-  | { readonly kind: "scatter"; readonly combine: Expression; readonly below?: Below }
+  /** The body's value is combined with, or added to, the element at the target, which several iterations may have. */
+  | { readonly kind: "scatter"; readonly combine: Expression; readonly sums: boolean; readonly below?: Below }
   /** The target is the combination of the values of all iterations so far; from the last one on, if `reverse`. */
   | { readonly kind: "scan"; readonly semantics: ReductionSemantics; readonly reverse: boolean }
   /** The targets in their order are the iterations, sorted by their values. */

@@ -192,6 +192,7 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
       ordered: {
         kind: "scatter",
         combine,
+        sums: step.sets === undefined,
         ...(step.sets === "below" ? { below: { instruction: loaded, extent } } : {}),
       },
       body: body.instructions,

@@ -396,6 +396,15 @@ ${kernelName}(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char
   for (; find(tile, place, groups); tile.index += gridDim.x) {
     const int terms = terms_of(tile);
     u32 last = 0;
+    if (OF_ROWS && tile.row + 64 * (group - 1) >= tile.stop) {
+      // The other warpgroup has all rows of the tile.
+      for (int depth = 0; depth < terms; depth += DEPTH) {
+        wait_for(full + 8 * stage, phase);
+        if (tid % 128 == 0) release(empty + 8 * stage);
+        if (++stage == STAGES) { stage = 0; phase ^= 1; }
+      }
+      continue;
+    }
     for (int depth = 0; depth < terms; depth += DEPTH) {
       wait_for(full + 8 * stage, phase);
       // By way of a shuffle, the compiler knows that descriptors are the same in a warp.

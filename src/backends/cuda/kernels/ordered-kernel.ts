@@ -1,16 +1,16 @@
 /**
  * The kernels of nests that go along an axis in order: scatterAdd, scans and sorts. Every run gives the same bits.
  */
-import { coefficientOf, lastNeeded } from "../../../kernels/nests/affine.ts";
+import { coefficientOf, lastNeeded, loopsBehind } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
 import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import {
   type BodyContext,
   declaredIndices,
-  loadLines,
   loadsBetween,
   registerLines,
   resultName,
@@ -34,7 +34,11 @@ import { resultAccesses, parametersOf, parametersText } from "./text/result-text
 const blockThreads = 256;
 /** Threads that keep memory busy. Each range of places costs a look at all indices. */
 const manyThreads = 1 << 18;
-const mostRanges = 64;
+const mostRanges = 256;
+/** From here on, a thread for each column keeps memory busy. */
+const manyColumns = 1 << 13;
+/** How often a warp looks at 32 indices before it adds. */
+const looks = 4;
 
 export function orderedKernel(nest: Nest): KernelSource {
   const { ordered } = nest;
@@ -90,59 +94,82 @@ function formOf(nest: Nest, threads: number): OrderedForm {
 }
 
 /** The value of the nest at iteration `r` along the axis, as the last of the lines' variables. */
-function valueAt({ type, context }: OrderedForm, r: string): readonly string[] {
+function valueAt({ type, context }: OrderedForm, r: string, declared = new Set<number>()): readonly string[] {
   const { nest } = context;
   return [
     ...loopVariables(nest.reducedLoops, r, type, "ni"),
     ...divisionVariables(nest.atoms, type, "ni"),
     ...registerLines(context, 1),
-    ...loadLines(context, "0"),
+    ...loadsBetween(context, "0", 0, nest.body.length, declared),
     ...valueLines(context, "0", "0"),
   ];
 }
 
 /**
- * A warp takes 32 elements of a column at a time, and adds those before each by shuffles. Where memory is contiguous
- * across columns, a thread takes a column.
+ * Warps take 32 elements of a column each at a time, and add those before each by shuffles and by the warps' sums. Where
+ * memory is contiguous across many columns, a thread takes a column.
  */
 function scanKernel(nest: Nest, { semantics, reverse }: Extract<Ordered, { kind: "scan" }>): KernelSource {
-  const form = formOf(nest, blockThreads);
-  const { columns, length, type, context, parameters, to, signature } = form;
-  const lanes = accumulatesRows(nest) ? 1 : 32;
+  const { columns, length } = formOf(nest, blockThreads);
+  const byThread = accumulatesRows(nest) && columns >= manyColumns;
+  let warps = 1;
+  if (!byThread) while (warps < 32 && 64 * warps <= length && 64 * warps * columns <= manyThreads) warps *= 2;
+  const lanes = byThread ? 1 : 32 * warps;
+  const block = Math.max(blockThreads, lanes);
+  const form = formOf(nest, block);
+  const { type, context, parameters, to, signature } = form;
   const accumulator = scalarTypes[semantics.type];
   const combine = (left: string, right: string): string => expressionText(semantics.combine, [left, right]);
-  const warp = [
+  const stored = `${to} = ${encodeElementText(nest.target.dtype, semantics.finish, ["part"])};`;
+  const ofWarp = [
     `${accumulator} part = r < ${length}u ? ${resultName(context)} : ${constantText(semantics.type, semantics.identity)};`,
     "#pragma unroll",
     "for (unsigned by = 1; by < 32u; by *= 2) {",
     `const ${accumulator} other = __shfl_up_sync(0xffffffffu, part, by);`,
     `if (lane >= by) part = ${combine("other", "part")};`,
     "}",
-    `part = ${combine("sum", "part")};`,
-    "sum = __shfl_sync(0xffffffffu, part, 31);",
-    `if (r < ${length}u) ${to} = ${encodeElementText(nest.target.dtype, semantics.finish, ["part"])};`,
   ];
-  const thread = [
-    `sum = ${combine("sum", resultName(context))};`,
-    `${to} = ${encodeElementText(nest.target.dtype, semantics.finish, ["sum"])};`,
-  ];
-  const place = lanes === 1 ? "r" : `min(r, (${type})${length - 1}u)`;
+  const addSums =
+    warps === 1
+      ? [`part = ${combine("sum", "part")};`, "sum = __shfl_sync(0xffffffffu, part, 31);"]
+      : [
+          "if (lane == 31u) sums[warp] = part;",
+          "__syncthreads();",
+          `${accumulator} before = sum;`,
+          `for (unsigned w = 0; w < ${warps}u; w++) {`,
+          `if (w == warp % ${warps}u) before = sum;`,
+          `sum = ${combine("sum", `sums[warp / ${warps}u * ${warps}u + w]`)};`,
+          "}",
+          "__syncthreads();",
+          `part = ${combine("before", "part")};`,
+        ];
+  const own = byThread
+    ? [`sum = ${combine("sum", resultName(context))};`, `const ${accumulator} part = sum;`, stored]
+    : [...ofWarp, ...addSums, `if (r < ${length}u${warps === 1 ? "" : " && isOwn"}) ${stored}`];
+  const column = `(${type})blockIdx.x * ${block / lanes}u + threadIdx.x / ${lanes}u`;
+  const place = byThread ? "r" : `min(r, (${type})${length - 1}u)`;
   const text = [
-    signature(blockThreads),
-    `const ${type} k = (${type})blockIdx.x * ${blockThreads / lanes}u + threadIdx.x / ${lanes}u;`,
-    `if (k >= ${columns}u) return;`,
-    ...(lanes === 1 ? [] : ["const unsigned lane = threadIdx.x % 32u;"]),
+    signature(block),
+    ...(warps === 1
+      ? [`const ${type} k = ${column};`, `if (k >= ${columns}u) return;`]
+      : [
+          `__shared__ ${accumulator} sums[${block / 32}];`,
+          `const bool isOwn = ${column} < ${columns}u;`,
+          `const ${type} k = min(${column}, (${type})${columns - 1}u);`,
+          "const unsigned warp = threadIdx.x / 32u;",
+        ]),
+    ...(byThread ? [] : ["const unsigned lane = threadIdx.x % 32u;"]),
     ...loopVariables(nest.loops, "k", type, "ni"),
     `${accumulator} sum = ${constantText(semantics.type, semantics.identity)};`,
     `for (${type} base = 0; base < ${length}u; base += ${lanes}u) {`,
-    `const ${type} r = base${lanes === 1 ? "" : " + lane"};`,
+    `const ${type} r = base${byThread ? "" : ` + threadIdx.x % ${lanes}u`};`,
     `const ${type} i = ${reverse ? `${length - 1}u - ${place}` : place};`,
     ...valueAt(form, "i"),
-    ...(lanes === 1 ? thread : warp),
+    ...own,
     "}",
     "}",
   ];
-  return kernelOf(text, [Math.ceil(columns / (blockThreads / lanes)), 1, 1], blockThreads, parameters);
+  return kernelOf(text, [Math.ceil((columns * lanes) / block), 1, 1], block, parameters);
 }
 
 /**
@@ -209,32 +236,56 @@ function sortKernel(nest: Nest, descending: boolean): KernelSource {
   return kernelOf(text, [columns, 1, 1], threads, parameters);
 }
 
-/**
- * A thread has an index of the axes beside the scattered one and a range of places along that. It reads all indices in
- * order, and adds those in its range. No other thread adds to its elements.
- */
-function scatterKernel(nest: Nest, { combine, below }: Extract<Ordered, { kind: "scatter" }>): KernelSource {
-  const { target } = nest;
-  const { columns, length, type, context, parameters, to, signature } = formOf(nest, blockThreads);
-  const scattered = target.offset.terms.find(({ atom }) => at(nest.atoms, atom).kind === "loaded")?.atom ?? null;
-  const loaded = scattered === null ? 0 : lastNeeded(nest.atoms, scattered) + 1;
-  const { places, ranges } = rangesOf(nest, scattered, columns);
+/** Integers are added in any order: a thread adds one element, atomically. */
+function addKernel(nest: Nest, threads: number): KernelSource {
+  const form = formOf(nest, blockThreads);
+  const { columns, type, context, parameters, to, signature } = form;
+  const { dtype } = nest.target;
+  const atomicType = dtypes[dtype].bytes === 8 ? "unsigned long long" : "unsigned";
+  const wide = widerType([type, indexType(threads + blockThreads)]);
   const declared = new Set<number>();
   const text = [
     signature(blockThreads),
-    `const ${type} k = (${type})blockIdx.x * ${blockThreads}u + threadIdx.x;`,
-    `if (k >= ${columns}u) return;`,
+    `const ${wide} t = (${wide})blockIdx.x * ${blockThreads}u + threadIdx.x;`,
+    `if (t >= ${threads}u) return;`,
+    `const ${type} k = t % ${columns}u;`,
     ...loopVariables(nest.loops, "k", type, "ni"),
-    "#pragma unroll 4",
-    `for (${type} r = 0; r < ${length}u; r++) {`,
+    ...valueAt(form, `(${type})(t / ${columns}u)`, declared),
+    ...declaredIndices(context, nest.target, "0", declared),
+    `if (${resultName(context)} != 0) atomicAdd((${atomicType} *)&${to}, (${atomicType})${resultName(context)});`,
+    "}",
+  ];
+  return kernelOf(text, [Math.ceil(threads / blockThreads), 1, 1], blockThreads, parameters);
+}
+
+/**
+ * A thread has an index of the axes beside the scattered one and a range of places along that. It reads all indices in
+ * order, and adds those in its range. No other thread adds to its elements. Where all columns have the same indices, the
+ * lanes of a warp look at 32 of them at once.
+ */
+function scatterKernel(nest: Nest, { combine, sums, below }: Extract<Ordered, { kind: "scatter" }>): KernelSource {
+  const { target } = nest;
+  const { columns, length, type, context, parameters, to, signature } = formOf(nest, blockThreads);
+  if (sums && dtypes[target.dtype].family === "integer") return addKernel(nest, columns * length);
+  const scattered = target.offset.terms.find(({ atom }) => at(nest.atoms, atom).kind === "loaded")?.atom ?? null;
+  const loaded = scattered === null ? 0 : lastNeeded(nest.atoms, scattered) + 1;
+  const { places, ranges } = rangesOf(nest, scattered, columns);
+  const behind = scattered === null ? [] : loopsBehind(nest.atoms, scattered);
+  const isCommon = ranges > 1 && !nest.loops.some(({ atom }) => behind.includes(atom));
+  const threads = isCommon ? Math.min(blockThreads, 32 * Math.ceil(columns / 32)) : blockThreads;
+  const inRange = `${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u < ${places}u`;
+  /** The place of element `r`, and all that is loaded before it. */
+  const placeLines = (declared: Set<number>): readonly string[] => [
     ...loopVariables(nest.reducedLoops, "r", type, "ni"),
     ...divisionVariables(nest.atoms, type, "ni"),
     ...registerLines(context, 1),
     ...loadsBetween(context, "0", 0, loaded, declared),
     ...declaredIndices(context, target, "0", declared),
-    ...(ranges === 1
-      ? []
-      : [`if (${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u >= ${places}u) continue;`]),
+  ];
+  const declared = new Set<number>();
+  const element = [
+    ...placeLines(declared),
+    ...(isCommon || ranges === 1 ? [] : [`if (!(${inRange})) continue;`]),
     ...loadsBetween(context, "0", loaded, nest.body.length, declared),
     ...valueLines(context, "0", "0"),
     ...(below === undefined
@@ -242,10 +293,41 @@ function scatterKernel(nest: Nest, { combine, below }: Extract<Ordered, { kind: 
       : [`if (${valueName(context, below.instruction)} >= ${below.extent}) braid_past_end();`]),
     `const auto sum = ${decodeElementText(target.dtype, to)};`,
     `${to} = ${encodeElementText(target.dtype, combine, ["sum", resultName(context)])};`,
+  ];
+  const column = `const ${type} k = (${type})blockIdx.x * ${threads}u + threadIdx.x;`;
+  const alone = [
+    column,
+    `if (k >= ${columns}u) return;`,
+    ...loopVariables(nest.loops, "k", type, "ni"),
+    "#pragma unroll 4",
+    `for (${type} r = 0; r < ${length}u; r++) {`,
+    ...element,
+    "}",
+  ];
+  const together = [
+    column,
+    ...loopVariables(nest.loops, `min(k, (${type})${columns - 1}u)`, type, "ni"),
+    `for (${type} base = 0; base < ${length}u; base += ${32 * looks}u) {`,
+    `unsigned hits[${looks}];`,
+    "#pragma unroll",
+    `for (unsigned look = 0; look < ${looks}u; look++) {`,
+    `const ${type} own = base + look * 32u + threadIdx.x % 32u;`,
+    `const ${type} r = min(own, (${type})${length - 1}u);`,
+    ...placeLines(new Set()),
+    `hits[look] = __ballot_sync(0xffffffffu, own < ${length}u && ${inRange});`,
+    "}",
+    `if (k >= ${columns}u) continue;`,
+    "#pragma unroll",
+    `for (unsigned look = 0; look < ${looks}u; look++) {`,
+    "for (unsigned left = hits[look]; left != 0; left &= left - 1) {",
+    `const ${type} r = base + look * 32u + __ffs(left) - 1;`,
+    ...element,
+    "}",
     "}",
     "}",
   ];
-  return kernelOf(text, [Math.ceil(columns / blockThreads), ranges, 1], blockThreads, parameters);
+  const text = [signature(threads), ...(isCommon ? together : alone), "}"];
+  return kernelOf(text, [Math.ceil(columns / threads), ranges, 1], threads, parameters);
 }
 
 /** How many places a thread adds to, and how many ranges of them there are. */
