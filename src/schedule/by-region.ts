@@ -16,11 +16,16 @@ import { at } from "../support/invariant.ts";
 import { getOrMake } from "../support/lists.ts";
 import { createDraftReader } from "./draft/draft-reader.ts";
 import { rewriteAnew } from "./draft/edit-ranks.ts";
+import { createEqualParts } from "./equal-parts.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 import { applySchedule, type ScheduleOptions } from "./schedule.ts";
 
-/** `schedules`: by region. Regions are in order in every list. */
-export function applyByRegion(program: Program, schedules: readonly ScheduleOptions[]): Program {
+/** `schedules`: by region. Regions are in order in every list. `equal`: what was rewritten before. */
+export function applyByRegion(
+  program: Program,
+  schedules: readonly ScheduleOptions[],
+  equal = createEqualParts(),
+): Program {
   const reader = createDraftReader();
   const group = reader.symmetry(program);
   const positions = program.ranks.map(({ origins }) => {
@@ -48,8 +53,11 @@ export function applyByRegion(program: Program, schedules: readonly ScheduleOpti
       others,
     );
     if (isAlike && group !== null) reader.keepSymmetry(part, group);
-    const made = applySchedule(part, schedule, reader);
-    isAlike &&= reader.symmetry(made) === group;
+    const options = JSON.stringify(schedule);
+    const found = equal.find(part, options);
+    const made = found?.made ?? applySchedule(part, schedule, reader);
+    if (found === null) equal.keep(part, options, made);
+    isAlike &&= reader.symmetry(found?.like ?? made) === group;
     // Slots are dropped only where all of them are of one region.
     if (made.slots !== program.slots) ({ slots } = made);
     const kernelOf = (id: KernelId): KernelId => {
@@ -156,7 +164,7 @@ function append(list: JoinedList, part: RankProgram, kernelOf: (id: KernelId) =>
   const used = [...new Set(part.commands.map(({ stream }) => at(own, stream)))].filter((id) => id !== caller);
   for (const stream of used) order(caller, stream, part.origins[0]);
   const start = list.list.commands.length;
-  const firstEvent = list.eventCount;
+  const events = new Map<EventId, EventId>();
   for (const [position, command] of part.commands.entries()) {
     // Operands stay the same objects, by which the accesses are known.
     const moved: Command = { ...command, stream: at(own, command.stream) };
@@ -164,11 +172,10 @@ function append(list: JoinedList, part: RankProgram, kernelOf: (id: KernelId) =>
       moved.kind === "launch"
         ? { ...moved, kernel: kernelOf(moved.kernel) }
         : moved.kind === "recordEvent" || moved.kind === "waitEvent"
-          ? { ...moved, event: makeId<EventId>(firstEvent + moved.event) }
+          ? { ...moved, event: getOrMake(events, moved.event, () => makeId<EventId>(list.eventCount++)) }
           : moved;
     add(numbered, at(part.origins, position), at(part.transferOf, position));
   }
-  list.eventCount += part.eventCount;
   for (const stream of used) order(stream, caller, part.origins.at(-1));
   return start;
 }
