@@ -45,7 +45,7 @@ export const loweringRows = {
     ...scheduled,
     kind: toggle,
     default: true,
-    help: "derive the shardings of tensors without an annotation, instead of leaving them as they are",
+    help: "derive the shardings of tensors without an annotation",
   },
   nvfuserLimits: {
     ...fidelity,
@@ -61,22 +61,22 @@ export const loweringRows = {
   },
   deviceLoops: {
     ...scheduledOff,
-    help: "put what moves before and after a matmul in loops over the devices, without an annotation; with overlap=false, in place of Stream axes",
+    help: "put communication beside a matmul in loops over the devices, without an annotation; with overlap=false, in place of Stream axes",
   },
   interStreamSync: {
     ...scheduledOff,
-    help: "make stream i+1 wait for the point-to-point communication of stream i, in the first round over the streams",
+    help: "make stream i+1 wait for the point-to-point communication of stream i, in the first round",
   },
   insertReshardingAfter: { ...scheduledOff, help: "insert reshardings after the op instead of before it" },
   accumulate: {
     ...scheduledOff,
-    help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output one after the other",
+    help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output in turn",
   },
   attention: {
     ...scheduled,
     kind: oneOf(["fused", "ops", "auto"]),
     default: "fused",
-    help: "attention as one kernel (fused), as matmuls and a softmax (ops), or as one kernel where the back end has it (auto; default with --on cuda)",
+    help: "attention is one kernel (fused), matmuls and a softmax (ops), or one kernel where the back end has it (auto; default with --on cuda)",
   },
   deallocate: { ...scheduled, kind: toggle, default: true, help: "free buffers after their last use" },
   shrink: {
