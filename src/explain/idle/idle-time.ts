@@ -11,6 +11,7 @@
 import { type Command, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
+import { countWhile } from "../../support/lists.ts";
 import { isLocalCopy } from "../../trace/command-work.ts";
 import type { Cause } from "../causes.ts";
 import type { RegionKey, RegionOf } from "../regions.ts";
@@ -142,7 +143,7 @@ export function idleTimeOf(
   const blockedAhead = (number: number, isOther: (behind: number) => boolean): number => {
     const before = at(after, number);
     const own = !isInQueue(number) ? 0 : queues.blocked(before, couldRun(number), at(ready, number));
-    const behind = queues.following(number).find(isOther) ?? -1;
+    const behind = queues.firstAfter(number, isOther);
     const since = behind < 0 ? Infinity : couldRun(behind);
     return Math.max(own, queues.blocked(number, since, at(start, number)));
   };
@@ -150,6 +151,8 @@ export function idleTimeOf(
   const isIssuedLate = (number: number): boolean =>
     issued !== null && issued(indexOf(number)) > at(ready, number) + epsilon;
 
+  /** By position: when the first of the kernels from there on could have run. */
+  let couldRunFrom: readonly number[] | null = null;
   /** Milliseconds of kernels that could have run in earlier gaps: each fills its own time once. */
   const filled = new Map<number, number>();
 
@@ -160,8 +163,10 @@ export function idleTimeOf(
   const outOfOrder = (position: number, gapStart: number, gapEnd: number): Needed | null => {
     let time = gapEnd;
     let command: number | null = null;
-    for (const kernel of kernels.slice(position)) {
-      if (time <= gapStart) break;
+    couldRunFrom ??= leastFrom(kernels.map(couldRun));
+    for (let i = position; i < kernels.length && time > gapStart; i++) {
+      if (at(couldRunFrom, i) >= time - epsilon) break;
+      const kernel = at(kernels, i);
       if (at(ready, kernel) < gapEnd - epsilon) continue;
       const used = filled.get(kernel) ?? 0;
       const part = Math.min(at(end, kernel) - at(start, kernel) - used, time - Math.max(gapStart, couldRun(kernel)));
@@ -264,6 +269,13 @@ export function idleTimeOf(
   return { rank, end: Math.max(now, finish), kernels: busy, parts };
 }
 
+/** By position: the least number from there on. */
+function leastFrom(numbers: readonly number[]): readonly number[] {
+  const least = [...numbers];
+  for (let i = least.length - 2; i >= 0; i--) least[i] = Math.min(at(least, i), at(least, i + 1));
+  return least;
+}
+
 interface ChunkSpan {
   readonly chunk: number;
   readonly firstEnd: number;
@@ -303,8 +315,14 @@ interface Queues {
   readonly busy: (last: number, since: number, until: number, counts: (number: number) => boolean) => number;
   /** For how long the queue was blocked. */
   readonly blocked: (last: number, since: number, until: number) => number;
-  /** Those after a command. */
-  readonly following: (number: number) => readonly number[];
+  /** The first after a command for which `is` holds; -1 for none. */
+  readonly firstAfter: (number: number, is: (other: number) => boolean) => number;
+}
+
+/** Commands of a queue are in order. -1 for a command that is not in it. */
+function placeIn(queue: readonly number[], number: number): number {
+  const place = countWhile(queue, (other) => other < number);
+  return queue[place] === number ? place : -1;
 }
 
 function createQueues(program: Program, { dependences, start, end, ready }: CommandTiming): Queues {
@@ -329,7 +347,7 @@ function createQueues(program: Program, { dependences, start, end, ready }: Comm
   const sumOver = (last: number, since: number, timeOf: (number: number, previous: number) => number): number => {
     const queue = queueOf(last);
     let sum = 0;
-    for (let i = queue.indexOf(last); i >= 0 && at(end, at(queue, i)) > since; i--) {
+    for (let i = placeIn(queue, last); i >= 0 && at(end, at(queue, i)) > since; i--) {
       sum += Math.max(0, timeOf(at(queue, i), queue[i - 1] ?? -1));
     }
     return sum;
@@ -344,9 +362,10 @@ function createQueues(program: Program, { dependences, start, end, ready }: Comm
         const free = previous < 0 ? 0 : at(end, previous);
         return Math.min(until, at(ready, number)) - Math.max(since, free);
       }),
-    following: (number) => {
+    firstAfter: (number, is) => {
       const queue = queueOf(number);
-      return queue.slice(queue.indexOf(number) + 1);
+      for (let i = placeIn(queue, number) + 1; i < queue.length; i++) if (is(at(queue, i))) return at(queue, i);
+      return -1;
     },
   };
 }
