@@ -69,15 +69,11 @@ export function createDraftReader(byClass = true): DraftReader {
   const cache = createTouchCache();
   const kept = new Map<Program, ReadProgram>();
   const groups = new WeakMap<Program, RankGroup>();
-  const unlike = new WeakSet<Program>();
   /** Parts of a Program, and most of what rewrites make of it, have its buffers. */
   const images = new WeakMap<Program["buffers"], BufferImages>();
   const symmetry = (program: Program): RankGroup | null => {
-    if (!byClass || program.ranks.length < fewestRanks || unlike.has(program)) return null;
-    const group = groups.get(program) ?? symmetryOf(program);
-    if (group === null) unlike.add(program);
-    else groups.set(program, group);
-    return group;
+    if (!byClass || program.ranks.length < fewestRanks) return null;
+    return groups.get(program) ?? symmetryOf(program);
   };
   return {
     symmetry,

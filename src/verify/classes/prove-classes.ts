@@ -7,6 +7,7 @@ import { isWork } from "../../commands/command.ts";
 import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../../support/invariant.ts";
+import { getOrMake } from "../../support/lists.ts";
 import type { OnProgress } from "../../support/progress.ts";
 import { allocatedBuffers } from "../check/blocks.ts";
 import { sizeOf, spanOf } from "../check/shared-bytes.ts";
@@ -63,7 +64,7 @@ export function proveByClasses(
 export function symmetryOf(program: Program): RankGroup | null {
   if (program.ranks.length > mostRanks) return null;
   return ifWellFormed(() => {
-    const group = groupOf(mappedOf(program, createRankBuffers(program)));
+    const group = knownGroupOf(program, () => mappedOf(program, createRankBuffers(program)));
     return group.elements.length === 1 ? null : group;
   });
 }
@@ -91,7 +92,7 @@ function ifWellFormed<T>(find: () => T | null): T | null {
 function proveChecked(mapped: Mapped, notes: boolean, onProgress?: OnProgress): ClassProof | null {
   if (mapped.program.ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
   onProgress?.("verifying: comparing the ranks");
-  const group = groupOf(mapped);
+  const group = knownGroupOf(mapped.program, () => mapped);
   return group.elements.length === 1 ? null : proveClasses(mapped, group, notes, onProgress);
 }
 
@@ -101,6 +102,13 @@ function mappedOf(program: Program, buffers: RankBuffers): Mapped {
   for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
   const participants = createParticipants(program, nodeBase);
   return { program, buffers, ownPositions: createOwnPositions(program, buffers), participants, nodeBase };
+}
+
+/** By Program: a schedule asks before the proof does. */
+const knownGroups = new WeakMap<Program, RankGroup>();
+
+function knownGroupOf(program: Program, mapped: () => Mapped): RankGroup {
+  return getOrMake(knownGroups, program, () => groupOf(mapped()));
 }
 
 /**
