@@ -1,7 +1,7 @@
 /** Reads the rows of Braid's implementations from a CSV of `braid bench`, so that they can be planned again. */
 import { readFileSync } from "node:fs";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
+import { isOneOf, keysOf } from "../src/support/invariant.ts";
 import { blockCuts, blockPasses, type BlockProblem } from "./compare/block/block-problem.ts";
 import { modelNames } from "./compare/block/models.ts";
 import { type Implementation, parseImplementations } from "./compare/implementation.ts";

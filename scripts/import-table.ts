@@ -1,6 +1,6 @@
 /** The tables of ops that docs/import*.md have on the site, for `<!-- import: FORMAT -->`, made of the rows that read them. */
 import { opNames } from "../src/import/fusion-definition/ops.ts";
-import { opGroups } from "../src/import/stablehlo/ops/rows.ts";
+import { opGroups } from "../src/import/stablehlo/evaluate-body.ts";
 import { readOps } from "../src/import/torch-export/build.ts";
 import { code, table } from "./option-tables.ts";
 

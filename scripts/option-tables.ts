@@ -26,7 +26,7 @@ import {
   optionRow,
   wordOf,
 } from "../src/compile/options.ts";
-import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
+import { isOneOf, keysOf } from "../src/support/invariant.ts";
 
 const block = /(?<marker><!-- options: (?<table>[a-z ]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
 

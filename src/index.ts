@@ -60,7 +60,7 @@ export type {
 } from "./simulate/machine-profile.ts";
 export { parseProfile } from "./simulate/parse-profile.ts";
 export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts";
-export type { TraceEvent, TraceOrigin } from "./trace/event.ts";
+export type { TraceEvent, TraceOrigin } from "./trace/event-table.ts";
 export type { ExecutorOptions, ExecutorReport, RunOptions } from "./executor/executor-options.ts";
 export type { ExecutorMemory } from "./executor/prepared-entries.ts";
 export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";

@@ -6,8 +6,7 @@ import { planOwn } from "../compare/braid/plan-own.ts";
 import { type Primitive, type Problem, primitives } from "../compare/primitives.ts";
 import type { OwnImplementation } from "../compare/workload.ts";
 import type { Program } from "../../src/commands/program.ts";
-import { isOneOf } from "../../src/support/is-one-of.ts";
-import { invariant } from "../../src/support/invariant.ts";
+import { isOneOf, invariant } from "../../src/support/invariant.ts";
 import { type MeasuredRow, measuredBlocks, ownRows, sizeText } from "../measured-rows.ts";
 import {
   type CommittedRun,

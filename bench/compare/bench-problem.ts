@@ -1,6 +1,6 @@
 /** What one table of results is about: a GEMM with its communication, or a transformer block. */
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { unreachable } from "../../src/support/unreachable.ts";
+import { unreachable } from "../../src/support/invariant.ts";
 import { blockFlops, type BlockProblem, blockReceived } from "./block/block-problem.ts";
 import { primitives, type Problem } from "./primitives.ts";
 

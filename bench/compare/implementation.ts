@@ -5,7 +5,7 @@
  *     braid;form=rotated;protocol=get,put;streams=2,8   ->   four implementations
  */
 import { fail } from "../../src/diagnostics/diagnostic.ts";
-import { isOneOf, keysOf } from "../../src/support/is-one-of.ts";
+import { isOneOf, keysOf } from "../../src/support/invariant.ts";
 import { suggestion } from "../../src/support/wording.ts";
 import { type BraidOption, braidOptionNames, braidOptionRow, type BraidOptions } from "./braid/braid-options.ts";
 

@@ -3,7 +3,7 @@
  * At the timed sizes, checking all elements would take hours.
  */
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../src/numerics/tensor/host-tensor.ts";
 import { createRandom } from "../../src/support/random.ts";
 import type { Matrices } from "../../src/numerics/tensor/random-matrices.ts";
 import { type Expected, expectedElement, type Layout, outputColumns, outputRows, rowAt } from "./braid/operands.ts";

@@ -13,7 +13,7 @@ import type { Exchange, Outcome } from "../../src/launch/exchange.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { at } from "../../src/support/invariant.ts";
 import { alignTraces } from "../../src/trace/align-traces.ts";
-import { eventsOfNumbers, numbersOfEvents, type TraceEvent, type TraceOrigin } from "../../src/trace/event.ts";
+import { eventsOfNumbers, numbersOfEvents, type TraceEvent, type TraceOrigin } from "../../src/trace/event-table.ts";
 
 /** Milliseconds of one rank: sums of its kernels' times, which may overlap. */
 export interface KernelTimes {

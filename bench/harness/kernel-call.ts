@@ -7,7 +7,7 @@ import { Fusion } from "../../src/ir/api/fusion.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createWasmMemory } from "../../src/support/webassembly.ts";
 

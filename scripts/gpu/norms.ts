@@ -24,7 +24,7 @@ import { median } from "../../bench/harness/figures.ts";
 import { onGpus, type RankWork } from "../../bench/harness/on-gpus.ts";
 import { useGpu } from "./one-gpu.ts";
 import { type Norm, norms } from "./speed-cases.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 const shapes = [
   [2048, 12_288],

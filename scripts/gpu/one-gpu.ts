@@ -7,10 +7,9 @@ import { encodeBatch } from "../../src/backends/cuda/bind/bind-op.ts";
 import type { Out } from "../../src/backends/cuda/bindings/driver-api.ts";
 import type { Gpu } from "../../src/backends/cuda/gpu.ts";
 import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
-import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
+import { createModules, createStreamPool, lowestPriority } from "../../src/backends/cuda/session.ts";
 import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import type { Resources } from "../../src/backends/cuda/resources.ts";
-import { createStreamPool, lowestPriority } from "../../src/backends/cuda/session.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 
 const calls = 16;

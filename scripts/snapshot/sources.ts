@@ -8,7 +8,7 @@ export { parseImplementations } from "../../bench/compare/implementation.ts";
 export { planOwn } from "../../bench/compare/braid/plan-own.ts";
 export type { Kernel, Operand } from "../../src/commands/kernel.ts";
 export { copyKernel, kernelSteps } from "../../src/backends/cuda/kernels/plan/kernel-steps.ts";
-export { linkKernel } from "../../src/backends/cuda/kernels/link-kernel.ts";
+export { linkKernel } from "../../src/backends/cuda/ops/device-ops.ts";
 export { noBarriers } from "../../src/backends/cuda/kernels/text/barrier-text.ts";
 export { gemmKernel } from "../../src/backends/cuda/kernels/gemm-kernel.ts";
 export type { KernelSource } from "../../src/backends/cuda/kernels/kernel-source.ts";

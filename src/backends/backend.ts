@@ -10,7 +10,7 @@
  */
 import type { BufferId } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
-import type { TraceEvent, TraceOrigin } from "../trace/event.ts";
+import type { TraceEvent, TraceOrigin } from "../trace/event-table.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 
 export interface OpenOptions {

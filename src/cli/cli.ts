@@ -84,7 +84,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     return status;
   } catch (error) {
     if (!isParsed && error instanceof DiagnosticError) {
-      const { afterFirst, isFirstProcess } = await import("./ranks/first-process.ts");
+      const { afterFirst, isFirstProcess } = await import("./ranks/where-to-run.ts");
       if (!isFirstProcess()) {
         await afterFirst();
         return statusOf(error.diagnostics);

@@ -1,14 +1,12 @@
 /** The buffers and kernels of a Program together with those that are added to it while its commands are rewritten. */
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
+import { makeId, at, getOrMake } from "../support/invariant.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import type { BufferId, PlacedBuffer } from "./buffer.ts";
 import type { KernelId } from "./command.ts";
 import type { Kernel } from "./kernel.ts";
 import { bufferAlignment } from "./link/memory/memory-layout.ts";
 import type { Program } from "./program.ts";
-import { elementCount } from "../numerics/tensor/storage.ts";
-import { getOrMake } from "../support/lists.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 
 export interface AddedKernels {
   /** The Program's kernels and those that were added. */

@@ -1,7 +1,6 @@
 /** Kernels of one op as units of one step, so that plans and costs only need to handle units. */
 import type { Shapes } from "../ir/ops/row.ts";
-import { at } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, unreachable } from "../support/invariant.ts";
 import {
   type BinaryKernel,
   type CombineKernel,

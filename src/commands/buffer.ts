@@ -3,7 +3,7 @@
  * each a place: rank, arena and offset.
  */
 import type { DType } from "../numerics/dtype.ts";
-import type { Id } from "../support/ids.ts";
+import type { Id } from "../support/invariant.ts";
 
 export type BufferId = Id<"Buffer">;
 

@@ -3,7 +3,7 @@
  * result needs, and which slices make up each result.
  */
 import { collectives, type CollectiveType, type SlicedType } from "../host/collectives.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 import type { Collective } from "./command.ts";
 import { partOf, type View } from "./view.ts";
 

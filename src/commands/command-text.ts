@@ -1,6 +1,5 @@
 /** Commands, views and kernels as one line each, for printed Programs, messages and findings. One row per kind. */
-import { dispatch, type RuleTable } from "../support/dispatch.ts";
-import { at } from "../support/invariant.ts";
+import { dispatch, type RuleTable, at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Collective, Command, PointToPointGroup } from "./command.ts";
 import type { Kernel, LinearKernel, MatmulKernel, Operand, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";

@@ -6,7 +6,7 @@
  */
 import type { CollectiveType } from "../host/collectives.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
-import type { Id } from "../support/ids.ts";
+import type { Id } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { View } from "./view.ts";
 

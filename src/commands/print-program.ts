@@ -1,8 +1,8 @@
 /** A linked Program as text, one command per line in aligned columns, for people and for fixtures of tests. */
 import { at } from "../support/invariant.ts";
 import type { Arena, PlacedBuffer } from "./buffer.ts";
-import { commandDetails, kernelText } from "./command-text.ts";
 import { originText } from "./command.ts";
+import { commandDetails, kernelText } from "./command-text.ts";
 import type { Program, RankProgram, Slot } from "./program.ts";
 
 export interface PrintProgramOptions {

@@ -4,8 +4,7 @@
  * twice. Equal sets from the same nesting compare equal. An empty region has no dims and 0 bytes.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { dispatch, type RuleTable } from "../support/dispatch.ts";
-import { at, invariant } from "../support/invariant.ts";
+import { dispatch, type RuleTable, at, invariant } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Command } from "./command.ts";
 import { accumulates, type Operand } from "./kernel.ts";

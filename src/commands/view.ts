@@ -3,7 +3,7 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Operand } from "./kernel.ts";
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 
 /** A strided box of elements in a buffer. Copies and transfers read and write their operands in place. */
 export interface View {

@@ -4,7 +4,7 @@
  */
 import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
-import { mostDevices } from "../host/most-devices.ts";
+import { mostDevices } from "../host/program-file.ts";
 import { partitionBy } from "../host/alike/classes.ts";
 import { createRankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";

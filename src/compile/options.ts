@@ -4,8 +4,8 @@
  * tables in docs/command-line.md are made from these rows. A new option is a row in the file of its group, and a field
  * of the interface that the row satisfies.
  */
-import { mostDevices } from "../host/most-devices.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { mostDevices } from "../host/program-file.ts";
+import { keysOf } from "../support/invariant.ts";
 import { fidelity } from "./options/as.ts";
 import type { KindInfo, OptionKind } from "./options/kind.ts";
 import {

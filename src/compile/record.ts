@@ -2,7 +2,7 @@
 import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
-import { mostDevices } from "../host/most-devices.ts";
+import { mostDevices } from "../host/program-file.ts";
 import { byClass } from "../host/alike/classes.ts";
 import { hostOn } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";

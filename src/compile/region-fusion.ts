@@ -6,8 +6,7 @@ import type { TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, outputsOf, renamedOp } from "../ir/ops/op.ts";
 import { copyTensor, type TensorEdit } from "../passes/edit/tensor-edit.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
+import { makeId, at } from "../support/invariant.ts";
 import type { HasFusionData } from "./lower.ts";
 
 /** Consecutive ops of a Fusion. */

@@ -8,8 +8,7 @@ import type { IterDomainId, Tensor, TensorId, TensorOrigin } from "../ir/domain.
 import { type Op, outputsOf, renamedOp } from "../ir/ops/op.ts";
 import { binary, type Scalar, symbol } from "../ir/scalar/scalar.ts";
 import { withAxisIds } from "../passes/edit/tensor-edit.ts";
-import { at } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, unreachable } from "../support/invariant.ts";
 
 export interface Numbers {
   readonly tensor: (id: TensorId) => TensorId;

@@ -2,7 +2,7 @@
  * Two programs of one: the forward pass, which also gives the saved tensors, and the backward pass, which takes them. A
  * saved tensor lies on the devices of the backward pass as the forward pass leaves it.
  */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 import { Fusion } from "../ir/api/fusion.ts";
 import { type GradientRequest, jointOf } from "../ir/api/gradients.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";

@@ -1,5 +1,5 @@
 /** Checks of callers' arguments, which throw `bad-argument`. */
-import { isOneOf } from "../support/is-one-of.ts";
+import { isOneOf } from "../support/invariant.ts";
 import { fail, type Place } from "./diagnostic.ts";
 
 /** A whole number that is large enough. */

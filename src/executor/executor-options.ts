@@ -6,7 +6,7 @@ import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
-import { mostDevices } from "../host/most-devices.ts";
+import { mostDevices } from "../host/program-file.ts";
 import { loweringNames, type OptionValue, recordingNames } from "../compile/options.ts";
 import { pickOptions, requireOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";

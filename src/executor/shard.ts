@@ -3,13 +3,12 @@
  * runs of indices that ir/axis-runs.ts says, in ascending order. Local buffers are contiguous in the order of the
  * allocation domain.
  */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { contiguousStrides } from "../commands/view.ts";
 import type { Runs } from "../ir/runs.ts";
 import { shardsOf } from "../ir/shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
-import { type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { indicesOn, layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
 

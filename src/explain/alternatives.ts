@@ -12,7 +12,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } from "../tune/choose/candidates.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Cause, causes } from "./causes.ts";

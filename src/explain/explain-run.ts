@@ -9,9 +9,8 @@ import { type ByClass, byCommandClass, type CommandClass, commandClassOf } from 
 import { commandCosts } from "../simulate/command-cost.ts";
 import { runCost } from "../simulate/gemm-cost.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
-import { at } from "../support/invariant.ts";
-import { keysOf } from "../support/is-one-of.ts";
-import type { TraceEvent } from "../trace/event.ts";
+import { at, keysOf } from "../support/invariant.ts";
+import type { TraceEvent } from "../trace/event-table.ts";
 import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
 import { type Cause, causes, causeSentence } from "./causes.ts";
 import { type Dependences, dependencesOf } from "./dependences.ts";

@@ -2,10 +2,16 @@
  * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
-import { bubbleOf } from "./bubble.ts";
 import { commandsOfRanks, type Program } from "../commands/program.ts";
-import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
-import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
+import {
+  type AnyCompilation,
+  compile,
+  type CompileOptions,
+  loweringOf,
+  verified,
+  compileFirstRanks,
+} from "../compile/compile.ts";
+import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
 import { withNames } from "../ir/origin.ts";
@@ -14,17 +20,18 @@ import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { TraceEvent } from "../trace/event.ts";
+import type { TraceEvent } from "../trace/event-table.ts";
 import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
-import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
+import { candidateStreams, type ScheduleCandidate, serial } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
-import { serialOf } from "./serial-program.ts";
 import { withEndlessRates } from "./what-if.ts";
+import { overlapOf } from "../trace/overlap.ts";
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
   /**
@@ -202,4 +209,38 @@ const manyCommands = 2 ** 20;
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
 function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {
   return { program, trace, milliseconds: trace.reduce((latest, { end }) => Math.max(latest, end), milliseconds) };
+}
+
+/* The bubble of a pipeline: devices of some stages have nothing to do while others work. */
+
+/**
+ * The share of all devices' time in which they run no kernel; null for a program without stages: inputs on meshes that
+ * have no device in common.
+ */
+export function bubbleOf(
+  program: Program,
+  { trace, milliseconds }: Pick<TracedRun, "trace" | "milliseconds">,
+  { tensors, inputs }: Signature,
+): number | null {
+  const meshes = new Set(inputs.flatMap((id) => tensors[id]?.mesh ?? []));
+  const isStaged = [...meshes].some((a) => [...meshes].some((b) => !a.devices.some((device) => b.has(device))));
+  if (!isStaged || milliseconds === 0) return null;
+  const busy = overlapOf(program, trace).reduce((sum, { kernels }) => sum + kernels, 0);
+  return 1 - busy / (program.ranks.length * milliseconds);
+}
+
+/* The program that others are compared with: a whole collective, then a whole GEMM. */
+
+/** The serial form of the first ranks, in the library's collectives whatever the options say; null where there is none. */
+export function serialOf(source: ProgramSource, options: ChooseOptions, ranks = options.devices): Program | null {
+  if (!isFusionSource(source)) return null;
+  try {
+    const { lowering, schedule } = serial;
+    // The library takes none.
+    const { protocol: _, ...others } = options;
+    return compileFirstRanks(source, { ...others, ...lowering, schedule, streams: 1 }, ranks);
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
 }

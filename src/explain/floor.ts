@@ -7,11 +7,10 @@ import { isGemmKernel, type Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { isWork } from "../commands/command.ts";
 import type { CommandTime } from "./measured-costs.ts";
-import { at } from "../support/invariant.ts";
+import { at, getOrMake } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
 import { type LinkDirection, linksOf } from "./idle/links.ts";
-import { getOrMake } from "../support/lists.ts";
 
 /** Milliseconds. */
 export interface Floor {

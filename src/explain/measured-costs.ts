@@ -1,8 +1,7 @@
 /** What each command took in a traced run, where no profile says what it takes alone. */
 import type { Program } from "../commands/program.ts";
 import type { NetworkUse } from "../simulate/transfer-cost.ts";
-import type { TraceEvent } from "../trace/event.ts";
-import { eventTable, movingSince } from "../trace/event-table.ts";
+import { type TraceEvent, eventTable, movingSince } from "../trace/event-table.ts";
 
 /** Microseconds of a command: before it needs its resources, and for which it holds them. */
 export type CommandTime = (

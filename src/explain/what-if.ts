@@ -4,7 +4,7 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type BetweenHosts, type MachineProfile, networkOf, type Timing } from "../simulate/machine-profile.ts";
-import { isOneOf } from "../support/is-one-of.ts";
+import { isOneOf } from "../support/invariant.ts";
 import { suggestion } from "../support/wording.ts";
 
 /** The devices of a run; `devicesPerHost` omitted: all on one host. */

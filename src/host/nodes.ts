@@ -9,7 +9,7 @@ import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Alias, FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
-import type { Id } from "../support/ids.ts";
+import type { Id } from "../support/invariant.ts";
 import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "./collectives.ts";
 
 export type StreamId = Id<"Stream">;

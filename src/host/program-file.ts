@@ -5,7 +5,7 @@
 import { type Call, reject } from "../ir/ops/call.ts";
 import { type Fusion, isFusion } from "../ir/api/fusion.ts";
 import { type DType, dtypes, isDType } from "../numerics/dtype.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 import { type HostProgram, isHostProgram } from "./nodes.ts";
 
 /** What program files import: the name in package.json. */
@@ -195,3 +195,8 @@ function badParameter(place: Call, name: string, value: unknown, usual?: Paramet
     help: `give ${name} a ${noun}`,
   });
 }
+
+/**
+ * Every rank has a host program and a command list: 65,536 of the smallest take seconds, a million would take minutes.
+ */
+export const mostDevices = 65_536;

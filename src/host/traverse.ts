@@ -5,7 +5,7 @@
 import type { TensorId } from "../ir/domain.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { opRows } from "../ir/ops/rows.ts";
-import { dispatch, type RuleTable } from "../support/dispatch.ts";
+import { dispatch, type RuleTable } from "../support/invariant.ts";
 import type { HirAliasSelect, ShardByStream, Statement, TeamCommunication } from "./nodes.ts";
 
 /** Whether a statement is an op of the Fusion IR, rather than one of the Host IR's own kinds. */

@@ -5,8 +5,7 @@ import { replaceTensor } from "../ir/api/fusion-builder.ts";
 import type { Fusion } from "../ir/api/fusion.ts";
 import { fusionState } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { at } from "../support/invariant.ts";
-import { countWhile } from "../support/lists.ts";
+import { at, countWhile } from "../support/invariant.ts";
 
 /** A Fusion that is read from a text. */
 export interface Marked {

@@ -8,7 +8,7 @@
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { CallSite } from "../support/call-site.ts";
-import type { Id } from "../support/ids.ts";
+import type { Id } from "../support/invariant.ts";
 import type { DeviceMesh } from "./device-mesh.ts";
 import type { ParallelType } from "./parallel-type.ts";
 import { foldProduct } from "./scalar/fold.ts";

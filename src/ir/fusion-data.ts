@@ -4,7 +4,7 @@
  */
 import type { Tensor, TensorId } from "./domain.ts";
 import type { Op } from "./ops/op.ts";
-import { pushTo } from "../support/lists.ts";
+import { pushTo } from "../support/invariant.ts";
 
 export interface FusionData {
   readonly kind: "Fusion";

@@ -2,7 +2,7 @@
  * How the indices of an axis run: Serial (no assignment), Stream (one iteration of a host loop over streams per index),
  * or a DID type (one device per index, along that dimension of the mesh).
  */
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 
 /**
  * The DID types, innermost dimension of a mesh first, and how dumps print them. A row is all that a further dimension

@@ -5,8 +5,7 @@
 import { dtypes } from "../numerics/dtype.ts";
 import type { IterDomain, IterType, MemoryType, ParallelType, Tensor } from "./domain.ts";
 import { deviceIndices } from "./parallel-type.ts";
-import { defaultSpelling, type IrSpelling } from "./print-style.ts";
-import { printScalar } from "./scalar/scalar.ts";
+import { defaultSpelling, type IrSpelling, printScalar } from "./scalar/scalar.ts";
 
 /** `host/syntax` parses with the same tables. */
 export const iterLetters: { readonly [K in IterType]: string } = { iteration: "i", reduction: "r", broadcast: "b" };

@@ -4,8 +4,7 @@
  * size along its parallel type. `parallelize` and `setDeviceMesh` both check this, so their order does not matter. A
  * symbolic extent is checked once its size is known.
  */
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
+import { makeId, at } from "../support/invariant.ts";
 import { type Call, reject } from "./ops/call.ts";
 import { type DeviceMesh, devicesAlong, meshShapeText } from "./device-mesh.ts";
 import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";

@@ -24,7 +24,7 @@ import type { NestMemory, ValuePlacement } from "./nests/nest.ts";
 import { shareScratch, storedValues } from "./nests/stored-values.ts";
 import { valueNests, withoutEmptyReduction } from "./nests/value-nests.ts";
 import type { PhaseAddress, Phase } from "./phase.ts";
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];

@@ -2,7 +2,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { World } from "./join-world.ts";
 import { CommonError } from "../backends/cuda/world.ts";
-import { programHash } from "./program-hash.ts";
+import { programHash } from "./exchange.ts";
 
 /** Preparing throws `program-differs` on every rank if one rank has a different Program. */
 export function withProgramCheck(

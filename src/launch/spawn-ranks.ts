@@ -14,7 +14,6 @@ import type { Environment } from "../support/environment.ts";
 import { newToken } from "./hub/handshake.ts";
 import { openHub } from "./hub/hub.ts";
 import { hubVariable, tokenVariable } from "./meeting-point.ts";
-import { flightRequests } from "./parent/flight-request.ts";
 import type { LastWords, WorldEnd } from "./world.ts";
 
 export interface SpawnOptions {
@@ -233,3 +232,6 @@ function watchPulse(child: ChildProcess, limit: number, stopped: (seconds: numbe
     });
   child.once("exit", () => clearInterval(timer));
 }
+
+/** What the launcher writes to a rank's standard input to get its flight record: the run has failed, or goes on. */
+export const flightRequests = { failed: "f", goesOn: "g" } as const;

@@ -12,10 +12,9 @@
  *   overwrites:0    It writes the inputs of the next run here: other bytes.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { at } from "../support/invariant.ts";
+import { at, unreachable } from "../support/invariant.ts";
 import { jsonText } from "../support/json-document.ts";
 import { createRandom, type Random } from "../support/random.ts";
-import { unreachable } from "../support/unreachable.ts";
 import { type Execution, hasArrived, type ReadyQueues } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import { commandAt, participantNumber } from "./tables.ts";

@@ -2,8 +2,7 @@
 import { originText, type Signal } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
-import { at } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, unreachable } from "../support/invariant.ts";
 import { hasArrived, isComplete, type RunProgress, runNumber } from "./execution.ts";
 import { commandAt, participantNumber, type MachineTables } from "./tables.ts";
 

@@ -3,8 +3,7 @@
  * streams itself calls this. docs/commands.md defines the same rules in words.
  */
 import type { Command } from "../commands/command.ts";
-import { at, invariant } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, invariant, unreachable } from "../support/invariant.ts";
 import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
 import {

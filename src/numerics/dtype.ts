@@ -2,7 +2,7 @@
  * The dtypes of Braid, one row each: how memory holds them, how they are computed, and what others call them. A packed
  * dtype is stored as words of fewer than 32 bits and computed in float32.
  */
-import { keysOf, mapValues } from "../support/is-one-of.ts";
+import { keysOf, mapValues } from "../support/invariant.ts";
 
 interface DTypeFacts {
   readonly bytes: 1 | 2 | 4 | 8;

@@ -8,6 +8,7 @@
  * Factors are multiplied in the same order. A contraction has longer first blocks, which stay in registers.
  */
 import { accumulatorOf, type DType, dtypes } from "./dtype.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
 
 /** The number of terms in a block, at every level. */
 export const sumBlock = 64;
@@ -22,4 +23,19 @@ export function sumLevels(terms: number, first = sumBlock): number {
   let levels = 1;
   for (let reached = first; reached < terms; reached *= sumBlock) levels++;
   return levels;
+}
+
+/* The ends of a grouped matmul's groups (ir/ops/kinds/grouped.ts), which only a run knows. */
+
+/** Throws `group-ends-invalid` for ends that fall, or that are past the last row. */
+export function requireGroupEnds(ends: readonly number[], rows: number): void {
+  if (ends.every((end, i) => end >= (ends[i - 1] ?? 0) && end <= rows)) return;
+  fail({
+    code: "group-ends-invalid",
+    message: "the ends of a grouped matmul's groups fall, or are past the last row",
+    place: { kind: "call", text: "groupedMatmul" },
+    found: `ends ${ends.length > 16 ? `${ends.slice(0, 16).join(", ")}, ..` : ends.join(", ")} of ${rows} rows`,
+    expected: `numbers from 0 to ${rows}, none below the one before it`,
+    help: "give the rows up to the end of each group: cumsum(counts, 0) of counts whose sum is at most the rows",
+  });
 }

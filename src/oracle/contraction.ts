@@ -4,9 +4,8 @@
  * does.
  */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
-import { requireGroupEnds } from "../numerics/group-ends.ts";
-import { at } from "../support/invariant.ts";
-import { getOrMake } from "../support/lists.ts";
+import { requireGroupEnds } from "../numerics/sum-order.ts";
+import { at, getOrMake } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
 import { createDots, type DotRow } from "./dots/float-dots.ts";
 import { contiguousRuns, type DotRows, dotRows, type OperandRuns, operandRunsOf } from "./dots/operand-runs.ts";

@@ -8,10 +8,197 @@
  */
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import type { Value as Element } from "../numerics/tensor/storage.ts";
+import type { Value as Element } from "../numerics/tensor/host-tensor.ts";
 import { invariant } from "../support/invariant.ts";
 import { binaryDefinitions, reductionDefinitions } from "./definitions/binary.ts";
-import { normalDistribution, unaryDefinitions } from "./definitions/unary.ts";
+
+/* Functions of one operand. */
+
+interface UnaryDefinition {
+  readonly float: (x: number) => number;
+  /** Null for functions of floats alone. A bool is 0 or 1. */
+  readonly integer: ((x: bigint) => bigint) | null;
+  readonly error: UnaryError;
+}
+
+/**
+ * The largest error of a correct back end, before it rounds to the dtype. `output` is the absolute value of the result.
+ */
+interface UnaryError {
+  /** Number of roundings relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
+  readonly roundings: number;
+  readonly magnitude: (input: number, output: number) => number;
+  /** The largest change of the result when `input` changes by up to `by`. */
+  readonly spread: (by: number, input: number, output: number) => number;
+}
+
+/** All back ends give the same result, and it changes as much as the operand. */
+const exact: UnaryError = { roundings: 0, magnitude: () => 0, spread: (by) => by };
+
+/** A function that never falls, which all back ends round correctly. */
+function rising(float: (x: number) => number): UnaryDefinition {
+  const spread: UnaryError["spread"] = (by, input) =>
+    Math.max(float(input + by) - float(input), float(input) - float(input - by));
+  return { float, integer: null, error: { ...exact, spread } };
+}
+
+/** A function of floats with an error relative to the result. */
+function ofFloats(float: (x: number) => number, roundings: number, spread: UnaryError["spread"]): UnaryDefinition {
+  return { float, integer: null, error: relative(roundings, spread) };
+}
+
+/** Relative to the result. */
+function relative(roundings: number, spread: UnaryError["spread"]): UnaryError {
+  return { roundings, magnitude: (_, output) => output, spread };
+}
+
+/** Of a function that rises or falls, where the operand stays in its domain. A tangent that falls has passed a pole. */
+function moved(float: (x: number) => number): UnaryError["spread"] {
+  return (by, input, output) => {
+    const [below, at, above] = [float(input - by), float(input), float(input + by)];
+    const isMonotonic = by < 1 && (below - at) * (at - above) >= 0;
+    const size = Math.max(Math.abs(below - at), Math.abs(above - at));
+    return Number.isNaN(size) || !isMonotonic ? (Number.isNaN(output) ? 0 : Infinity) : size;
+  };
+}
+
+/** The largest change of log(x) when a positive x changes by up to `by`. */
+function spreadOfLog(by: number, x: number): number {
+  if (by < x) return Math.log1p(by / (x - by));
+  return x + by < 0 ? 0 : Infinity;
+}
+
+/** Below 0, exp(x) / (1 + exp(x)) keeps the digits of small results. */
+function logistic(x: number): number {
+  return x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x));
+}
+
+function roundToEven(x: number): number {
+  const below = Math.floor(x);
+  // Also infinities and NaN.
+  if (!(x - below > 0)) return x;
+  const up = x - below > 0.5 || (x - below === 0.5 && below % 2 !== 0);
+  const rounded = up ? below + 1 : below;
+  return rounded === 0 && x < 0 ? -0 : rounded;
+}
+
+const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition } = {
+  neg: { float: (x) => -x, integer: (x) => -x, error: exact },
+  abs: { float: (x) => (x < 0 || Object.is(x, -0) ? -x : x), integer: (x) => (x < 0n ? -x : x), error: exact },
+  /** NaN stays NaN; -0 becomes 0. */
+  sign: { ...rising((x) => (x === 0 ? 0 : Math.sign(x))), integer: (x) => (x > 0n ? 1n : x < 0n ? -1n : 0n) },
+  logicalNot: { float: (x) => 1 - x, integer: (x) => (x === 0n ? 1n : 0n), error: exact },
+  floor: rising(Math.floor),
+  ceil: rising(Math.ceil),
+  trunc: rising(Math.trunc),
+  round: rising(roundToEven),
+  /** NaN below 0; -0 stays -0. */
+  sqrt: {
+    float: Math.sqrt,
+    integer: null,
+    error: {
+      ...exact,
+      spread: (by, input, output) => {
+        if (by <= input) return by / (output + Math.sqrt(input - by));
+        return input + by < 0 ? 0 : Infinity;
+      },
+    },
+  },
+  /** Infinite with the sign of x at 0, NaN below. */
+  rsqrt: ofFloats(
+    (x) => 1 / Math.sqrt(x),
+    4,
+    (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity),
+  ),
+  exp: ofFloats(Math.exp, 4, (by, _, output) => output * Math.expm1(by)),
+  exp2: ofFloats(
+    (x) => 2 ** x,
+    4,
+    (by, _, output) => output * Math.expm1(by * Math.LN2),
+  ),
+  expm1: ofFloats(Math.expm1, 2, (by, input) => Math.exp(input) * Math.expm1(by)),
+  /** -Infinity at 0, NaN below. */
+  log: ofFloats(Math.log, 2, spreadOfLog),
+  log2: ofFloats(Math.log2, 2, (by, x) => Math.LOG2E * spreadOfLog(by, x)),
+  log1p: ofFloats(Math.log1p, 2, (by, input) => spreadOfLog(by, 1 + input)),
+  sin: ofFloats(Math.sin, 4, (by) => by),
+  cos: ofFloats(Math.cos, 4, (by) => by),
+  tan: ofFloats(Math.tan, 8, moved(Math.tan)),
+  asin: ofFloats(Math.asin, 4, moved(Math.asin)),
+  acos: ofFloats(Math.acos, 4, moved(Math.acos)),
+  atan: ofFloats(Math.atan, 4, (by) => by),
+  sinh: ofFloats(Math.sinh, 6, moved(Math.sinh)),
+  // The furthest from the lowest point is the steepest.
+  cosh: ofFloats(Math.cosh, 4, (by, input) => Math.cosh(Math.abs(input) + by) - Math.cosh(input)),
+  /** NaN stays NaN; -0 becomes 0. */
+  relu: { float: (x) => (x > 0 || Number.isNaN(x) ? x : 0), integer: (x) => (x > 0n ? x : 0n), error: exact },
+  /** x Phi(x). */
+  gelu: {
+    float: (x) => x * normalDistribution(x),
+    integer: null,
+    // 1 + erf cancels for negative inputs, so the error is relative to the input. The steepest slope of gelu is 1.129.
+    error: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+  },
+  /** x (1 + tanh(y)) / 2 = x / (1 + exp(-2 y)). */
+  geluTanh: {
+    float: (x) => x * logistic(2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)),
+    integer: null,
+    error: { roundings: 8, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+  },
+  sigmoid: ofFloats(logistic, 8, (by) => by / 4),
+  silu: ofFloats(
+    (x) => x * logistic(x),
+    10,
+    (by) => 1.1 * by,
+  ),
+  // 2 ulps of exp, 1 of log1p and half a unit of the sum; the slope is at most 1.
+  softplus: ofFloats(
+    (x) => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x))),
+    7,
+    (by) => by,
+  ),
+  tanh: ofFloats(Math.tanh, 4, (by) => by),
+  erf: ofFloats(errorFunction, 4, (by) => 1.13 * by),
+  /** 5 ulps of CUDA's normcdf and 2.5 of this one, in double. */
+  normalCdf: ofFloats(normalDistribution, 15, (by) => 0.4 * by),
+};
+
+// Functions that JavaScript lacks, from their series.
+
+/**
+ * Phi(x), to 2.5 ulps. For u = |x| >= 0.7 the tail is the density divided by Laplace's continued fraction u + 1/(u + 2/(u + 3/(u +
+ * ..))), of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3 + u^5/(3 5) +
+ * ..
+ */
+function normalDistribution(x: number): number {
+  if (Number.isNaN(x)) return NaN;
+  const u = Math.abs(x);
+  if (u > 39) return x < 0 ? 0 : 1;
+  const density = Math.exp((-u * u) / 2) / Math.sqrt(2 * Math.PI);
+  let tail: number;
+  if (u >= 0.7) {
+    let fraction = u;
+    for (let term = Math.ceil(40 + 400 / (u * u)); term > 0; term--) fraction = u + term / fraction;
+    tail = density / fraction;
+  } else {
+    let [term, sum] = [u, 0];
+    for (let odd = 3; sum + term !== sum; odd += 2) {
+      sum += term;
+      term *= (u * u) / odd;
+    }
+    tail = 0.5 - density * sum;
+  }
+  return x < 0 ? tail : 1 - tail;
+}
+
+/** For |x| < 1: 2 x / sqrt(pi) exp(-x^2) (1 + 2 x^2 / 3 (1 + 2 x^2 / 5 (1 + ..))). Beyond, from the tail of Phi. */
+function errorFunction(x: number): number {
+  const u = Math.abs(x);
+  if (!(u < 1)) return Math.sign(x) * (1 - 2 * normalDistribution(-u * Math.SQRT2));
+  let sum = 1;
+  for (let odd = 61; odd > 1; odd -= 2) sum = 1 + ((2 * x * x) / odd) * sum;
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum * x;
+}
 
 export { binaryDefinitions, normalDistribution, reductionDefinitions, unaryDefinitions };
 

@@ -1,5 +1,5 @@
 /** Ops that run along an axis in order: every partial result of a reduction, and the order of the elements. */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";

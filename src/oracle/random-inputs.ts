@@ -8,8 +8,13 @@
  * ends of the range and a root of it. These determine the results that they reach, so they must leave others to compare.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
-import { type Elements, elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
+import {
+  emptyTensor,
+  type Tensor,
+  type Elements,
+  elementsOf,
+  type Value as Element,
+} from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import type { Random } from "../support/random.ts";
 

@@ -1,5 +1,5 @@
 /** Ops that only move elements: each output element is an input element, with its bound. */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import { type Bounded, elementAt, flatElement, makeValue, type OracleValue } from "./value.ts";
 

@@ -2,7 +2,7 @@
  * Reductions. Floats accumulate in double, compensated, and round once. The bound covers the accumulator of a back end
  * that adds in blocks, and a collective that rounds to the dtype once per hop.
  */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes, rangeOf } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";

@@ -5,8 +5,13 @@
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { accumulatorOf, byDType, type DType, dtypes } from "../numerics/dtype.ts";
-import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
-import { elementCount, type Value as Element, elementsOf } from "../numerics/tensor/storage.ts";
+import {
+  emptyTensor,
+  type Tensor,
+  elementCount,
+  type Value as Element,
+  elementsOf,
+} from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { roundTo } from "./definitions.ts";
 

@@ -14,18 +14,15 @@ import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
 import { coverCommunications } from "./communicate/cover-communications.ts";
 import { sinkWaits } from "./communicate/sink-waits.ts";
-import { exchangeSums } from "./device-loops/exchange-sums.ts";
-import { loopOverDevices } from "./device-loops/loop-over-devices.ts";
+import { exchangeSums, loopOverDevices } from "./device-loops/loop-over-devices.ts";
 import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
 import { decomposeAttention } from "./prepare/decompose-attention.ts";
-import { foldPermutes } from "./prepare/fold-permutes.ts";
-import { foldSums } from "./prepare/fold-sums.ts";
+import { foldPermutes, foldSums } from "./prepare/fold-permutes.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
 import { placeCasts, placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import type { LoweringOptions } from "./options.ts";
-import { recall, remember } from "./remembered.ts";
 import { insertRoutes } from "./routes/insert-routes.ts";
 import { splitIndices } from "./routes/split-indices.ts";
 import { segment } from "./segment/segment.ts";
@@ -231,4 +228,45 @@ function requireDisablable(names: readonly string[]): void {
       help: "name one of these passes",
     });
   }
+}
+
+/*
+ * What passes made of Fusions. Both are immutable, so that a pass on a Fusion runs once for all options that agree where
+ * it reads them. Candidates of a schedule choice mostly differ in options that only host passes read, and `explain`
+ * lowers a Fusion several times.
+ */
+
+interface Made {
+  /** The options that the pass read, with their values. */
+  readonly read: ReadonlyMap<string | symbol, unknown>;
+  readonly made: FusionData;
+}
+
+const madeOf = new WeakMap<FusionData, Map<string, Made[]>>();
+
+/** Null if the pass has not run on the Fusion with such options. */
+function recall(pass: string, fusion: FusionData, options: LoweringOptions): FusionData | null {
+  const all = madeOf.get(fusion)?.get(pass) ?? [];
+  const found = all.find(({ read }) => [...read].every(([name, value]) => Reflect.get(options, name) === value));
+  return found?.made ?? null;
+}
+
+/** What `run` makes of the Fusion by the options that it is given. */
+function remember(
+  pass: string,
+  fusion: FusionData,
+  options: LoweringOptions,
+  run: (options: LoweringOptions) => FusionData,
+): FusionData {
+  const read = new Map<string | symbol, unknown>();
+  const get = (from: LoweringOptions, name: string | symbol): unknown => {
+    const value: unknown = Reflect.get(from, name);
+    read.set(name, value);
+    return value;
+  };
+  const made = run(new Proxy(options, { get }));
+  const byPass = madeOf.get(fusion) ?? new Map<string, Made[]>();
+  madeOf.set(fusion, byPass);
+  byPass.set(pass, [...(byPass.get(pass) ?? []), { read, made }]);
+  return made;
 }

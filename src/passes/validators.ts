@@ -12,7 +12,7 @@ import { validateHostProgram } from "../host/validate/validate.ts";
 import { at } from "../support/invariant.ts";
 import { axisText, opPlace } from "./op-text.ts";
 import type { Stage, StagePrograms } from "./pass.ts";
-import { isResharding } from "./routes/sharding.ts";
+import { isResharding } from "./routes/layouts.ts";
 import { streamAxis } from "../ir/stream.ts";
 
 type Check<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];

@@ -1,11 +1,9 @@
 /** Checks that every number of a rank's document names something, and that every address lies in its space. */
 import type { Address, Word } from "../backends/cuda/ops/address.ts";
 import { dtypes, type FloatDType } from "../numerics/dtype.ts";
-import { at } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, unreachable, getOrMake } from "../support/invariant.ts";
 import type { PlanDocument } from "./plan-document.ts";
 import type { PlanOp, RankDocument } from "./rank-document.ts";
-import { getOrMake } from "../support/lists.ts";
 
 /** Throws a diagnostic. */
 export type Refuse = (found: string, expected: string) => never;

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { Command } from "../commands/command.ts";
 import { type DType, dtypes, floatDTypes } from "../numerics/dtype.ts";
 import type { DeviceOps, TransferOp } from "../backends/cuda/ops/device-op.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 
 /** Exact in a float64, as every address and size on a GPU is. */
 export const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));

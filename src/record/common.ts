@@ -11,7 +11,7 @@ import type { IterDomain, Tensor } from "../ir/domain.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { namesComment } from "../ir/origin.ts";
 import { indicesOn } from "./local-layout.ts";
-import { getOrMake } from "../support/lists.ts";
+import { getOrMake } from "../support/invariant.ts";
 
 export interface Common {
   readonly statements: (program: HostProgram) => (statement: Statement) => string;

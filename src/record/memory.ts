@@ -10,15 +10,14 @@
  * record_stream). The workspace of a kernel is such an allocation, too, so the free counts at once. What lives at the end
  * of a run is freed on the caller's stream.
  */
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
 import type { View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
+import { makeId, at } from "../support/invariant.ts";
 import type { LocalLayout } from "./local-layout.ts";
 import { emit, type Tape } from "./tape.ts";
 

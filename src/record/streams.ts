@@ -7,8 +7,7 @@ import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.t
 import { agreed } from "../host/alike/classes.ts";
 import type { CommunicatorBackend } from "../host/collectives.ts";
 import type { StreamId } from "../host/nodes.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
+import { makeId, at } from "../support/invariant.ts";
 import type { Alike } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
 import { emit, nextEvent, type Tape } from "./tape.ts";

@@ -8,8 +8,7 @@ import type { Kernel } from "../commands/kernel.ts";
 import { type DiagnosticDetails, fail, type GivenDiagnostic, asDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { sameNumbers } from "../commands/view.ts";
-import { makeId } from "../support/ids.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { makeId, unreachable } from "../support/invariant.ts";
 import type { Alike } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
 

@@ -2,13 +2,12 @@
 import { sameNumbers, type View } from "../commands/view.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { at, invariant } from "../support/invariant.ts";
+import { at, invariant, getOrMake } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "../host/alike/classes.ts";
 import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { failRecording, recordedRank, ranksOf, type Recorder } from "./recorder.ts";
-import { getOrMake } from "../support/lists.ts";
 
 export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);

@@ -11,9 +11,7 @@ import { createListWriter, type ListWriter, movedTransfer } from "../commands/li
 import type { Program, RankProgram } from "../commands/program.ts";
 import { accesses } from "../commands/region.ts";
 import { sameNumbers } from "../commands/view.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
-import { getOrMake } from "../support/lists.ts";
+import { makeId, at, getOrMake } from "../support/invariant.ts";
 import { createDraftReader } from "./draft/draft-reader.ts";
 import { rewriteAnew } from "./draft/edit-ranks.ts";
 import { createEqualParts } from "./equal-parts.ts";

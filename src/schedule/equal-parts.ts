@@ -8,10 +8,7 @@ import type { Command, Origin, Transfer } from "../commands/command.ts";
 import { createListWriter } from "../commands/list-writer.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../commands/program.ts";
 import { sameNumbers, type View } from "../commands/view.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
-import { pushTo } from "../support/lists.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { makeId, at, unreachable, pushTo } from "../support/invariant.ts";
 
 export interface EqualParts {
   /** What rewrites with equal options made of an equal part, and what they make of this one; null if none is known. */

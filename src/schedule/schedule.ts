@@ -3,7 +3,7 @@
  * src/compile/options/ checks their values.
  */
 import type { Program } from "../commands/program.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/invariant.ts";
 import { createDraftReader, type DraftReader } from "./draft/draft-reader.ts";
 import type { Rewrite } from "./rewrite.ts";
 import { batchSignals } from "./rewrites/batch-signals.ts";

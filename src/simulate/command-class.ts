@@ -5,9 +5,8 @@
 import { isGemmKernel } from "../commands/kernel.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
+import { at, keysOf } from "../support/invariant.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
-import { keysOf } from "../support/is-one-of.ts";
 
 /** One number for each class. */
 export interface ByClass {

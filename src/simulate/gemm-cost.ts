@@ -22,7 +22,7 @@ import { at, invariant } from "../support/invariant.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import { type GemmShape, gemmTime, loadFactor, marginOf, nearestTo } from "./interpolate.ts";
 import { type GemmGrid, type MachineProfile, type Timing, usualMarginFactor } from "./machine-profile.ts";
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 
 export interface GemmCost {
   /** Microseconds of a launch. */

@@ -1,5 +1,4 @@
-import { invariant } from "../support/invariant.ts";
-import { getOrMake, pushTo } from "../support/lists.ts";
+import { invariant, getOrMake, pushTo } from "../support/invariant.ts";
 
 /**
  * The state of a simulated run: which command holds which resource, what waits for it, and when each command ends. Ends

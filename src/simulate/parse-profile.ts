@@ -4,8 +4,7 @@ import { type InferIssue, safeParse } from "valibot";
 import { collectiveTypes } from "../commands/collectives.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { dtypes } from "../numerics/dtype.ts";
-import { at } from "../support/invariant.ts";
-import { keysOf } from "../support/is-one-of.ts";
+import { at, keysOf } from "../support/invariant.ts";
 import { jsonText, parseJson } from "../support/json-document.ts";
 import { suggestion } from "../support/wording.ts";
 import {

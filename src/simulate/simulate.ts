@@ -9,10 +9,9 @@
 import { barriersIn } from "../commands/barriers.ts";
 import type { Command, EventId } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
-import { at, invariant } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
+import { at, invariant, unreachable, pushTo } from "../support/invariant.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
-import type { TraceEvent } from "../trace/event.ts";
+import type { TraceEvent } from "../trace/event-table.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createAssumptions } from "./assumption.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
@@ -28,7 +27,6 @@ import {
   type WaitingWork,
 } from "./occupancy.ts";
 import type { NetworkUse } from "./transfer-cost.ts";
-import { pushTo } from "../support/lists.ts";
 
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */

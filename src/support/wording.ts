@@ -89,3 +89,9 @@ export function editDistance(a: string, b: string): number {
   }
   return last[b.length] ?? 0;
 }
+
+/** The operating system's message for a failed call: `no such file or directory`. */
+export function systemReason(error: unknown): string {
+  const [, words] = error instanceof Error ? (/^[A-Z]+: ([^,]+)/.exec(error.message) ?? []) : [];
+  return words ?? String(error);
+}

@@ -2,7 +2,7 @@
  * Puts the events of ranks with separate clocks on one axis: each rank's events move by its zero on the shared clock.
  * The zero of the axis is the earliest zero.
  */
-import type { TraceEvent, TraceOrigin } from "./event.ts";
+import type { TraceEvent, TraceOrigin } from "./event-table.ts";
 
 /**
  * The events on the shared axis, in order of start, in milliseconds. Events of ranks without an origin keep their

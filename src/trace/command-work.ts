@@ -9,7 +9,7 @@ import { type View } from "../commands/view.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
-import { elementCount } from "../numerics/tensor/storage.ts";
+import { elementCount } from "../numerics/tensor/host-tensor.ts";
 
 /**
  * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands, but for what a scatter

@@ -17,8 +17,7 @@ import { touchesPeers } from "../commands/barriers.ts";
 import { type Interval, intersectionOf, lengthOf, unionOf } from "../support/intervals.ts";
 import { at } from "../support/invariant.ts";
 import { isLocalCopy, commandPeer } from "./command-work.ts";
-import type { TraceEvent } from "./event.ts";
-import { eventTable, movingSince } from "./event-table.ts";
+import { type TraceEvent, eventTable, movingSince } from "./event-table.ts";
 
 /** Milliseconds in each state; `overlap` is hidden / communication, null without communication. */
 export interface RankOverlap {

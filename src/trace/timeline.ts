@@ -6,8 +6,7 @@
 import { isWork, type StreamInfo, type WorkKind } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
-import { eventTable, movingSince, type MovingSince } from "./event-table.ts";
-import type { TraceEvent } from "./event.ts";
+import { eventTable, movingSince, type MovingSince, type TraceEvent } from "./event-table.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
 const letters: { readonly [K in WorkKind]: string } = {

@@ -10,8 +10,7 @@ import { type BlockProblem, blockCuts, blockPasses } from "../../bench/compare/b
 import { blockSetup } from "../../bench/compare/block/block-reference.ts";
 import { relativeError } from "../../bench/compare/block/sampled-block.ts";
 import { sizesFromMeshes, shapeOf } from "../../src/ir/sizes.ts";
-import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { emptyTensor, tensorBytes, elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
 

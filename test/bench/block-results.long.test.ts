@@ -18,8 +18,7 @@ import { createCpuBackend } from "../../src/cpu.ts";
 import { unshardInto } from "../../src/executor/shard.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { at } from "../../src/support/invariant.ts";
-import { isOneOf } from "../../src/support/is-one-of.ts";
+import { at, isOneOf } from "../../src/support/invariant.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli } from "../cli/captured-cli.ts";
 

@@ -14,7 +14,7 @@ import type { LoweringOptions } from "../../src/passes/options.ts";
 import type { applySchedule, ScheduleOptions } from "../../src/schedule/schedule.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import type { simulate } from "../../src/simulate/simulate.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { exampleFiles, loadExample } from "../support/example-program.ts";
 import { layeredFusions } from "../support/layered-fusions.ts";
 import { recordSetting, settings } from "../verify/random/random-setting.ts";

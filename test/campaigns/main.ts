@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { format, resolveConfig } from "prettier";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { annotatedGraphs } from "./annotated-graphs.ts";
 import { beside } from "./beside.ts";
 import type { Campaign } from "./campaign.ts";

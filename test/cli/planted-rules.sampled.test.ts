@@ -8,7 +8,7 @@ import { binaryVjps, reductionVjps, unaryVjps } from "../../src/ir/gradients/fun
 import { vjps } from "../../src/ir/gradients/rules.ts";
 import { call } from "../../src/ir/ops/call.ts";
 import type { OpSpec } from "../../src/ir/ops/op.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { type Build, compositionCases } from "../ir/gradients/composition-cases.ts";
 import { kindCases } from "../ir/gradients/rule-cases.ts";
 import { sample } from "../support/suite.ts";

@@ -2,8 +2,7 @@
 import * as braid from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { checkOutputs, type OutputCheck } from "../../src/cli/run/outputs.ts";
-import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { emptyTensor, tensorBytes, elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { sampleRows } from "../../src/oracle/sample/rows.ts";

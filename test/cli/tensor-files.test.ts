@@ -23,7 +23,7 @@ import { set } from "../../src/ir/api/ops.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { cli } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";

@@ -1,6 +1,7 @@
 /** The table of collectives against their definitions, for teams of every shape. */
 import { describe, expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
+import type { Collective } from "../../src/commands/command.ts";
 import {
   assembliesOf,
   collectives,
@@ -11,10 +12,8 @@ import {
   sideOf,
   sliceFrom,
 } from "../../src/commands/collectives.ts";
-import type { Collective } from "../../src/commands/command.ts";
 import { contiguousStrides, type View } from "../../src/commands/view.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { at } from "../../src/support/invariant.ts";
+import { makeId, at } from "../../src/support/invariant.ts";
 
 const teams = [[0], [1, 0], [0, 1, 2], [2, 0, 3], [3, 1, 0, 2]];
 const pieceElements = 2;

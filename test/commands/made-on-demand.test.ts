@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { commandsOnDemand } from "../../src/commands/link/link.ts";
 import type { Command } from "../../src/commands/command.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 
 const limits = { mostAtOnce: 8, mostKept: 6 };
 

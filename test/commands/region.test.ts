@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { canonicalRegion, nests, regionOf, regionOfOperand, type Region } from "../../src/commands/region.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { at } from "../../src/support/invariant.ts";
+import { makeId, at } from "../../src/support/invariant.ts";
 
 const buffer = makeId<BufferId>(0);
 

@@ -7,8 +7,8 @@ import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { cutIntoSlices, positionsWithSlice, sliceOf, viewsToCut } from "../../src/commands/slices.ts";
 import { contiguousStrides, stridesInOrder, type View } from "../../src/commands/view.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { makeId } from "../../src/support/invariant.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 function viewOf(shape: readonly number[], strides = contiguousStrides(shape)): View {
   return { buffer: makeId<BufferId>(0), offset: 0, dtype: "float", shape, strides };

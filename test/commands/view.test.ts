@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { commonBox, contiguousStrides, repeatsElements } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 /** Positions of the elements in row-major order. */
 function walk(shape: readonly number[], strides: readonly number[]): readonly number[] {

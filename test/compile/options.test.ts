@@ -1,5 +1,5 @@
 /** The schema of options: every row is complete and agrees with its layer's options. */
-import { isOneOf } from "../../src/support/is-one-of.ts";
+import { isOneOf } from "../../src/support/invariant.ts";
 import { Command } from "commander";
 import { compile, Fusion, lower, MultiDeviceExecutor, neg, record } from "@braid-compiler/braid";
 import { createCpuBackend } from "@braid-compiler/braid/cpu";

@@ -16,8 +16,7 @@ import {
 import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import type { Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
-import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { builtModel, inputsOf, type ModelName, outputsOf } from "../support/model-runs.ts";

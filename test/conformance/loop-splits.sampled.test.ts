@@ -13,7 +13,7 @@ import { loopSplitCollectives, shard } from "../support/loop-split-fusions.ts";
 import { onMesh } from "../support/on-mesh.ts";
 import { combinations } from "../support/split-cases.ts";
 import { sample } from "../support/suite.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];
 

@@ -5,7 +5,7 @@
 import { it } from "vitest";
 import { amax, amin, DeviceMesh, type DType, Fusion, prod, set, sum } from "@braid-compiler/braid";
 import type { NestedDevices } from "../../src/ir/device-mesh.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { schedules } from "../support/point-to-point-schedules.ts";
 import { combinations } from "../support/split-cases.ts";

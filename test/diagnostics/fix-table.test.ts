@@ -50,7 +50,7 @@ import { dumpAdvice } from "../host/parse/dump-advice.ts";
 import { changed, planOf, read, ring } from "../plan/plans.ts";
 import { badAnnotations } from "../passes/bad-annotations.ts";
 import { checked, convertOpToCommunication, streamParallelType } from "../passes/refused-programs.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 
 interface Typed {
   readonly kind: "typed";

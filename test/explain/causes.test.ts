@@ -19,8 +19,7 @@ import { type Cause, causes } from "../../src/explain/causes.ts";
 import { type ExplainedRun, explainRun, causeTime } from "../../src/explain/explain-run.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
-import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
 interface Planted {

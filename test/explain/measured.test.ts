@@ -7,7 +7,7 @@ import { explainRun } from "../../src/explain/explain-run.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
 import { readChromeTrace } from "../../src/trace/chrome/read-trace.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { machine, perMegabyte, transfersAt } from "./machine.ts";
 
 /** A gather of rows before a linear. */

@@ -28,7 +28,7 @@ import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { binaryFunctions, type BinaryOpType } from "../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import { dtypes, isComputed } from "../../src/numerics/dtype.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { takes, unaryCalls } from "../support/unary-calls.ts";
 import { attentionCases } from "./attention-cases.ts";
 import { groupedCases, shapeCases } from "./shape-cases.ts";

@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { type BoundTensors, createBoundTensors } from "../../src/host/validate/bindings.ts";
+import { type BoundTensors, createBoundTensors } from "../../src/host/validate/validate.ts";
 import type { TensorId } from "../../src/ir/domain.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 
 const tensors = [0, 1, 2, 3].map((i) => makeId<TensorId>(i));
 

@@ -11,7 +11,7 @@ import { validateHostProgram } from "@braid-compiler/braid/internals";
 import { constant, named } from "../../src/ir/scalar/scalar.ts";
 import type { Communication, ExprId, StreamId, UnitId } from "../../src/host/nodes.ts";
 import type { IterDomain, Tensor, TensorId } from "../../src/ir/domain.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 
 const mesh = DeviceMesh.range(2);
 const tensor = (id: number): TensorId => makeId<TensorId>(id);

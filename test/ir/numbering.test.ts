@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, broadcast, cast, linear, matmul, permute, set, sum } from "../../src/ir/api/ops.ts";
-import { irSpellings } from "../../src/ir/print-style.ts";
+import { irSpellings } from "../../src/ir/scalar/scalar.ts";
 import { printTensor } from "../../src/ir/print-tensor.ts";
 
 const mesh = DeviceMesh.range(8);

@@ -26,9 +26,9 @@ import {
   type TensorDomain,
   type Transform,
 } from "../../src/ir/domain.ts";
-import { splitLike } from "../../src/passes/edit/split-axes.ts";
+import { splitLike } from "../../src/passes/edit/tensor-edit.ts";
 import { constant } from "../../src/ir/scalar/scalar.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 
 const id = (number: number): IterDomainId => makeId<IterDomainId>(number);
 const axis: IterDomain = { id: id(0), extent: constant(1), iterType: "iteration", parallelType: "Serial" };

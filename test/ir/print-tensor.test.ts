@@ -4,7 +4,7 @@ import { dtypes } from "../../src/numerics/dtype.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { broadcast, sum } from "../../src/ir/api/ops.ts";
-import { irSpellings } from "../../src/ir/print-style.ts";
+import { irSpellings } from "../../src/ir/scalar/scalar.ts";
 import { printIterDomain, printTensor } from "../../src/ir/print-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -1,18 +1,8 @@
 /** Symbolic integers: folding never changes a value, and the two printed forms are nvFuser's. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { irSpellings } from "../../src/ir/print-style.ts";
 import {
-  extentsDiffer,
-  foldAdd,
-  foldCeilDiv,
-  foldDiv,
-  foldMul,
-  foldProduct,
-  foldSub,
-  sameScalar,
-} from "../../src/ir/scalar/fold.ts";
-import {
+  irSpellings,
   binary,
   constant,
   evaluateScalar,
@@ -24,6 +14,16 @@ import {
   type ScalarOp,
   symbol,
 } from "../../src/ir/scalar/scalar.ts";
+import {
+  extentsDiffer,
+  foldAdd,
+  foldCeilDiv,
+  foldDiv,
+  foldMul,
+  foldProduct,
+  foldSub,
+  sameScalar,
+} from "../../src/ir/scalar/fold.ts";
 
 const i0 = symbol("i0");
 const i2 = symbol("i2");

@@ -14,8 +14,7 @@ import { describe, expect, it } from "vitest";
 import * as api from "../../src/ir/api/ops.ts";
 import { type DType, dtypes, isComputed } from "../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
-import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 

@@ -5,8 +5,7 @@
 import { type CausalMask, type DType, Fusion, gradients, MultiDeviceExecutor, sdpa } from "@braid-compiler/braid";
 import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { expect, it } from "vitest";
-import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { type Tensor, elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";

@@ -6,7 +6,7 @@ import type { DType } from "../../src/numerics/dtype.ts";
 import { emitJs, jsLibrary } from "../../src/numerics/scalar/emit-js.ts";
 import type { Expression } from "../../src/numerics/scalar/expression.ts";
 import { splitShared } from "../../src/numerics/scalar/split-shared.ts";
-import type { Value } from "../../src/numerics/tensor/storage.ts";
+import type { Value } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { compileFunction } from "../../src/support/compile-function.ts";
 import type { BinaryOpType } from "../../src/ir/ops/functions/binary.ts";

@@ -17,7 +17,7 @@ import {
 } from "@braid-compiler/braid";
 import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { expect, it } from "vitest";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";

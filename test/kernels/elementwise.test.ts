@@ -2,10 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { BinaryKernel, Operand, UnaryKernel } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { Value } from "../../src/numerics/tensor/storage.ts";
-import { at } from "../../src/support/invariant.ts";
+import type { Value } from "../../src/numerics/tensor/host-tensor.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
 import { compileUnary } from "./compiled-expressions.ts";
 import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, isInexact, reduce, unary } from "./reference.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";

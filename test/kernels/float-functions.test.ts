@@ -7,7 +7,7 @@ import type { Kernel, UnaryKernel } from "../../src/commands/kernel.ts";
 import { planKernel } from "../../src/kernels/kernel-plan.ts";
 import { splitFunctions } from "../../src/kernels/kernel-library.ts";
 import { bitsToFloat, floatToBits } from "../../src/numerics/convert.ts";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { operand, runKernel, type Values } from "./run-kernel.ts";

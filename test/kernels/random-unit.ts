@@ -4,12 +4,11 @@
  */
 import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { at } from "../../src/support/invariant.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { creationMakers } from "./random-creation-steps.ts";
 import { shapeMakers } from "./random-shape-steps.ts";
 import { another, firstOf, type Made, type Maker, pick, type StepChoice } from "./random-step.ts";
 import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
 import { takes } from "../support/unary-calls.ts";
 import { count, operand } from "./run-kernel.ts";
 

@@ -4,10 +4,9 @@
  */
 import type { DType } from "../../src/numerics/dtype.ts";
 import type { ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
-import type { Value } from "../../src/numerics/tensor/storage.ts";
+import type { Value } from "../../src/numerics/tensor/host-tensor.ts";
 import { castOf, combinationOf, unaryDefinitions } from "../../src/oracle/definitions.ts";
-import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 
 export {
   binaryOf as binary,

@@ -2,8 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { UnitKernel } from "../../src/commands/kernel.ts";
 import { planKernel } from "../../src/kernels/kernel-plan.ts";
-import { scratchBytes } from "../../src/kernels/kernel-library.ts";
-import { rowBlocks } from "../../src/kernels/row-blocks.ts";
+import { scratchBytes, rowBlocks } from "../../src/kernels/kernel-library.ts";
 import { usesLanes } from "../../src/kernels/simd/compile-lane-nests.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { count, runKernel } from "./run-kernel.ts";

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes, type SimdUse } from "../../src/kernels/kernel-library.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createWasmMemory } from "../../src/support/webassembly.ts";
 

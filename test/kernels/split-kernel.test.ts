@@ -7,7 +7,7 @@ import type { Kernel } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
 import { kernelWork } from "../../src/kernels/nests/split-kernel.ts";
 import { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
-import { elementsOf, storageView } from "../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { createWasmMemory } from "../../src/support/webassembly.ts";

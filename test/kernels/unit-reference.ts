@@ -6,7 +6,7 @@ import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
-import type { Value } from "../../src/numerics/tensor/storage.ts";
+import type { Value } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomBits } from "../../src/oracle/evaluate-op.ts";
 import { combinationOf } from "../../src/oracle/definitions.ts";
 import { at } from "../../src/support/invariant.ts";

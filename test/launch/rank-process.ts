@@ -4,7 +4,7 @@
  */
 import { connect, createServer } from "node:net";
 import process from "node:process";
-import { endWithParent } from "../../src/launch/parent/end-with-parent.ts";
+import { endWithParent } from "../../src/cli/ranks/run-as-rank.ts";
 import { enterWorld } from "../../src/launch/enter-world.ts";
 import { hubVariable } from "../../src/launch/meeting-point.ts";
 import { rankEnvironment } from "../../src/launch/rank-environment.ts";

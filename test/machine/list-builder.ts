@@ -1,7 +1,5 @@
 /** Writes command lists by hand for tests: buffers of floats, streams, kernels and both idioms of communication. */
 import type { Arena, Buffer, BufferId, BufferRole } from "../../src/commands/buffer.ts";
-import type { CollectiveType } from "../../src/commands/collectives.ts";
-import type { CommandList, OneSided, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import type {
   Collective,
   CommandStreamId,
@@ -11,12 +9,14 @@ import type {
   PointToPoint,
   StreamInfo,
 } from "../../src/commands/command.ts";
+import type { CollectiveType } from "../../src/commands/collectives.ts";
+import type { CommandList, OneSided, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
 import { contiguousStrides, type View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { makeId } from "../../src/support/invariant.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 const dtype = "float";
 

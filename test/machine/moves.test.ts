@@ -4,12 +4,12 @@
  */
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
 import type { Collective } from "../../src/commands/command.ts";
+import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
 import { contiguousStrides, partOf, type View } from "../../src/commands/view.ts";
 import { collectiveChains, type MoveChain } from "../../src/machine/transfers/moves.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { elementCount } from "../../src/numerics/tensor/storage.ts";
+import { makeId } from "../../src/support/invariant.ts";
+import { elementCount } from "../../src/numerics/tensor/host-tensor.ts";
 
 const width = 4;
 

@@ -1,8 +1,8 @@
 /** Elements in memory: bytes of every dtype, and values read back as they were written. */
 import { describe, expect, it } from "vitest";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/storage.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/host-tensor.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 
 const bytesOfOne: { readonly [D in DType]: readonly number[] } = {
   double: [0, 0, 0, 0, 0, 0, 0xf0, 0x3f],

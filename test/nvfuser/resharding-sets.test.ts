@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { add, DeviceMesh, Fusion, lower, relu, set, type TensorView } from "@braid-compiler/braid";
 import { walk } from "../../src/host/traverse.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
-import { isCommunicable, isResharding } from "../../src/passes/routes/sharding.ts";
+import { isCommunicable, isResharding } from "../../src/passes/routes/layouts.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { afterPass } from "../support/propagated.ts";
 import { cut, expectExchange, outputs, place, reshards, whole } from "./setup.ts";

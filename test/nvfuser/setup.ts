@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { shardOf } from "../../src/executor/shard.ts";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";
 import { type Tensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
-import { isResharding } from "../../src/passes/routes/sharding.ts";
+import { isResharding } from "../../src/passes/routes/layouts.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle, type RunSetting } from "../support/expect-oracle.ts";
 

@@ -13,8 +13,7 @@ import { compileBinary, compileCast, compileReduction, compileUnary } from "../k
 import { roundPacked } from "../../src/numerics/convert.ts";
 import { type DType, dtypes, isComputed, isPacked } from "../../src/numerics/dtype.ts";
 import { normalCdf } from "../../src/numerics/scalar/emit-js.ts";
-import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { emptyTensor, type Tensor, elementsOf } from "../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../src/oracle/value.ts";
 import {
   binaryDefinitions,
@@ -28,8 +27,7 @@ import {
   unaryOf,
 } from "../../src/oracle/definitions.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
-import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { lower, type LowerOptions } from "@braid-compiler/braid";
 import type { Stage } from "../../src/passes/pass.ts";
 import { passes, validate } from "../../src/passes/pipeline.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { exampleFiles, loadExample } from "../support/example-program.ts";
 import { layeredFusions } from "../support/layered-fusions.ts";
 

@@ -5,7 +5,7 @@ import { deviceOps } from "../../src/backends/cuda/ops/device-ops.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
-import { planShard, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
 import { at } from "../../src/support/invariant.ts";
 import { adding, attention, breaks, changed, planOf, read, ring, target, total } from "./plans.ts";
 

@@ -8,7 +8,7 @@ import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import type { PlanTensor } from "../../src/plan/rank-document.ts";
 import type { Plan } from "../../src/plan/read-plan.ts";
-import { planShard, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import type { Fakes } from "../backends/cuda/fake/build-fakes.ts";

@@ -13,7 +13,7 @@ import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/tensor
 import { makePlan } from "../../src/plan/make-plan.ts";
 import type { PlanTensor } from "../../src/plan/rank-document.ts";
 import type { Plan } from "../../src/plan/read-plan.ts";
-import { planShard, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";

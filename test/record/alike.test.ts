@@ -24,7 +24,7 @@ import { createRankRules } from "../../src/host/alike/rank-rules.ts";
 import { createCommon } from "../../src/record/common.ts";
 import { recordAlike } from "../../src/record/record.ts";
 import { lowerRanks } from "../../src/compile/lower.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { layeredFusions } from "../support/layered-fusions.ts";
 import { buildFusion, recipes } from "../support/random-fusion.ts";
 

@@ -1,11 +1,11 @@
 /** A command list in one line per command, with tensors by name: what the tests of the recorder compare. */
 import type { BufferId, BufferRef } from "../../src/commands/buffer.ts";
+import type { Collective, PointToPointGroup } from "../../src/commands/command.ts";
 import type { CommandList, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import { operandText } from "../../src/commands/command-text.ts";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
-import type { Collective, PointToPointGroup } from "../../src/commands/command.ts";
 import type { View } from "../../src/commands/view.ts";
-import { dispatch, type RuleTable } from "../../src/support/dispatch.ts";
+import { dispatch, type RuleTable } from "../../src/support/invariant.ts";
 
 export interface ListingOptions {
   /** Only commands of these kinds. */

@@ -15,9 +15,8 @@ import {
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
-import { at } from "../../src/support/invariant.ts";
+import { at, keysOf } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
 import { combinations } from "../support/split-cases.ts";
 import { sample } from "../support/suite.ts";
 import { onRanks, runPrograms } from "./run-programs.ts";

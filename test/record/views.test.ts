@@ -14,7 +14,7 @@ import {
   squeezeView,
   stretchView,
 } from "../../src/record/views.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 
 const elementBytes = 4;
 

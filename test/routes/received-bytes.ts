@@ -6,8 +6,7 @@
 import type { DType, Program } from "@braid-compiler/braid";
 import type { Collective, Command } from "../../src/commands/command.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { at } from "../../src/support/invariant.ts";
-import { unreachable } from "../../src/support/unreachable.ts";
+import { at, unreachable } from "../../src/support/invariant.ts";
 
 /** Of the rank that receives most. */
 export function mostReceived(program: Program): number {

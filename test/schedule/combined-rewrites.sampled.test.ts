@@ -3,7 +3,7 @@ import { verify } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { combinations } from "../support/split-cases.ts";
 import { sample } from "../support/suite.ts";
 import { outputsOf, pipelines, recorded, type Recording } from "./programs.ts";

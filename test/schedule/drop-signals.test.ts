@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { SlotId } from "../../src/commands/command.ts";
 import { dropSignals } from "../../src/schedule/rewrites/drop-signals.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { buildPeerProgram, peerRecipe } from "../support/random-peer-programs.ts";
 import { exchange, exchangeFusion, exchangeOptions, hosted, inGemms, send } from "./exchanges.ts";

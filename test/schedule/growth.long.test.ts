@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile, type CompileOptions, type Program } from "@braid-compiler/braid";
 import type { applySchedule, ScheduleOptions } from "../../src/schedule/schedule.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 import { layeredFusions } from "../support/layered-fusions.ts";
 

@@ -1,6 +1,6 @@
 /** The constants that hold the results of calls. */
 import { expect, it } from "vitest";
-import { constantBefore } from "../../src/cli/program/constants.ts";
+import { constantBefore } from "../../src/cli/program/build-program.ts";
 
 /** The text of which `^` marks the call. */
 function constant(marked: string): string | null {

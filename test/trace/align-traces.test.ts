@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { alignmentError, alignTraces } from "../../src/trace/align-traces.ts";
 import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { tracedRun } from "./traced-run.ts";

@@ -1,6 +1,6 @@
 import type { Program } from "../../src/commands/program.ts";
 import { chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { checkChromeTrace, type CheckedTrace, type RawTrace } from "./check-chrome-trace.ts";
 
 export const millisecond = 1e6;

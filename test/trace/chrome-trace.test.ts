@@ -5,7 +5,7 @@ import { partOf } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { randomLists } from "../machine/random-lists.ts";
 import { type CheckedTrace } from "./check-chrome-trace.ts";

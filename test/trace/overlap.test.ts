@@ -3,7 +3,7 @@ import { DeviceMesh, HostProgramBuilder, record } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import { at } from "../../src/support/invariant.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { intersectionOf, lengthOf, unionOf } from "../../src/support/intervals.ts";
 import { overlapOf, overlapText } from "../../src/trace/overlap.ts";
 import { buildLists } from "../machine/list-builder.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Command, PointToPointGroup, StreamInfo } from "../../src/commands/command.ts";
 import type { LinkedTransfer, Program } from "../../src/commands/program.ts";
-import { makeId } from "../../src/support/ids.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import { makeId } from "../../src/support/invariant.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { renderTimeline, trackLabel } from "../../src/trace/timeline.ts";
 
 const streams: readonly StreamInfo[] = [

@@ -5,7 +5,7 @@
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
-import type { TraceEvent } from "../../src/trace/event.ts";
+import type { TraceEvent } from "../../src/trace/event-table.ts";
 import { createReferenceCompute } from "../machine/reference-compute.ts";
 
 /** The trace as a back end gives it, in order of start. */

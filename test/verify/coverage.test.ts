@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { canonicalRegion, type Region } from "../../src/commands/region.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 import { findGap, type Gap } from "../../src/verify/check/coverage.ts";
 import { sizeOf } from "../../src/verify/check/shared-bytes.ts";
-import { overlapsOf } from "../../src/verify/check/blocks.ts";
+import { overlapsOf } from "../../src/verify/check/region-table.ts";
 
 const buffer = makeId<BufferId>(0);
 

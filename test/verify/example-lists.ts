@@ -4,8 +4,7 @@
  */
 import { type DiagnosticCode, link, type Program } from "@braid-compiler/braid";
 import type { EventId } from "../../src/commands/command.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { at } from "../../src/support/invariant.ts";
+import { makeId, at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
 
 /** The statement of all commands. */

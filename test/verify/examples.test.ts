@@ -8,7 +8,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { diagnosticCodes, type Finding, renderDiagnostic, verify } from "@braid-compiler/braid";
 import { printProgram } from "../../src/commands/print-program.ts";
-import { keysOf } from "../../src/support/is-one-of.ts";
+import { keysOf } from "../../src/support/invariant.ts";
 import { cli } from "../cli/captured-cli.ts";
 import { compareProgram } from "./mutants/compare.ts";
 import { withoutTimes } from "../support/console-blocks.ts";

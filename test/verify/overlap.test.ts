@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { canonicalRegion } from "../../src/commands/region.ts";
-import { makeId } from "../../src/support/ids.ts";
+import { makeId } from "../../src/support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../src/verify/check/shared-bytes.ts";
 
 /** A box of a padded row-major tensor of up to four axes, so that strides need not divide each other. */

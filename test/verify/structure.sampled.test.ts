@@ -5,10 +5,9 @@
 import { describe, expect, it } from "vitest";
 import { compile, Fusion, iota, type Program, verify } from "@braid-compiler/braid";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
-import type { Operand } from "../../src/commands/kernel.ts";
 import type { Command } from "../../src/commands/command.ts";
-import { makeId } from "../../src/support/ids.ts";
-import { at } from "../../src/support/invariant.ts";
+import type { Operand } from "../../src/commands/kernel.ts";
+import { makeId, at } from "../../src/support/invariant.ts";
 import { runs } from "../support/suite.ts";
 import { fuzzPrograms, startingPrograms as programs } from "./fuzz-programs.ts";
 

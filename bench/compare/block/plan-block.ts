@@ -9,8 +9,7 @@ import {
 import { scheduleNames } from "../../../src/compile/options.ts";
 import { pickOptions } from "../../../src/compile/options/resolve.ts";
 import { DiagnosticError, fail } from "../../../src/diagnostics/diagnostic.ts";
-import { at } from "../../../src/support/invariant.ts";
-import { unreachable } from "../../../src/support/unreachable.ts";
+import { at, unreachable } from "../../../src/support/invariant.ts";
 import { serial } from "../../../src/tune/choose/candidates.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { requireNoSchedule } from "../../../src/tune/choose/consider.ts";

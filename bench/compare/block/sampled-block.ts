@@ -6,7 +6,7 @@ import { indicesOn, layoutOfShape } from "../../../src/record/local-layout.ts";
 import { contiguousStrides } from "../../../src/commands/view.ts";
 import type { Runs } from "../../../src/ir/runs.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../../../src/ir/domain.ts";
-import { elementsOf, storageView } from "../../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 

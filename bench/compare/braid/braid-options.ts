@@ -5,7 +5,7 @@
 import { type GivenOptions, options, optionRow, scheduleNames, type ValuesOf } from "../../../src/compile/options.ts";
 import type { KindInfo } from "../../../src/compile/options/kind.ts";
 import { oneOf, wholeNumber } from "../../../src/compile/options/kinds.ts";
-import { isOneOf, keysOf } from "../../../src/support/is-one-of.ts";
+import { isOneOf, keysOf } from "../../../src/support/invariant.ts";
 import { loopForms } from "../primitives.ts";
 
 const ownRows = {

@@ -5,8 +5,7 @@
  *     tp-columnwise            A: rows of one matrix            B: the device's own weight      C = A B
  *     tp-rowwise, tp-allreduce A, B: the device's own           C = the sum of the devices' A B, its rows scattered or not
  */
-import { at } from "../../../src/support/invariant.ts";
-import { unreachable } from "../../../src/support/unreachable.ts";
+import { at, unreachable } from "../../../src/support/invariant.ts";
 import type { Matrices } from "../../../src/numerics/tensor/random-matrices.ts";
 import type { Form, Problem } from "../primitives.ts";
 

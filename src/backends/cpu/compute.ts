@@ -10,9 +10,8 @@ import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
 import type { Compute, SavedSource } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant, getOrMake } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** The address of a view's bytes, and the address of their copy. */
 export interface SavedBytes {

@@ -6,22 +6,26 @@ import type { Program } from "../../commands/program.ts";
 import { type OptionValue, options as schema } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
-import { attentionObstacle } from "./attention/availability.ts";
+import { attentionObstacle } from "./attention/layout.ts";
 import type { Gpu } from "./gpu.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
-import type { TensorPlace } from "./ops/address.ts";
+import type { TensorPlace, Address } from "./ops/address.ts";
 import { deviceOps } from "./ops/device-ops.ts";
-import { programNotes } from "./ops/list-notes.ts";
+import { programNotes, commandPlace } from "./ops/list-notes.ts";
 import { placesOf } from "./ops/places.ts";
 import type { DeviceTarget } from "./ops/planning.ts";
-import { type PreparedDevice, prepareDevice } from "./prepared-device.ts";
-import type { DeviceList } from "./run/prepared-list.ts";
-import type { GraphUse } from "./run/runner.ts";
+import { type DeviceList, prepareList } from "./run/prepared-list.ts";
+import { type GraphUse, createRunner, type RunnerOptions } from "./run/runner.ts";
 import { openSession, type Session } from "./session.ts";
-import type { Rendezvous } from "./world.ts";
+import { type Rendezvous, CommonError, rankName } from "./world.ts";
+import { type Arenas, placeArenas } from "./bind/spaces.ts";
+import { createResources, type Resources } from "./resources.ts";
+import { streamIsIdle, waitUntil } from "./run/stuck/wait.ts";
+import type { NcclCall } from "./nccl/plan-builder.ts";
+import type { DeviceOp, DeviceOps } from "./ops/device-op.ts";
 
 export const graphUses: readonly GraphUse[] = schema.graph.kind.choices;
 
@@ -165,4 +169,184 @@ function byBuffer(prepared: PreparedDevice, program: Program, rank: number): Pre
     read: (buffer) => prepared.read(ownPlace(buffer), at(program.buffers, buffer).bytes),
     view: () => null,
   };
+}
+
+/* A rank's device operations prepared: memory placed, kernels compiled, slots zeroed on all ranks. */
+
+/** `timeout` also applies to connecting NCCL and to zeroing slots. */
+type PrepareOptions = RunnerOptions;
+
+interface PreparedDevice extends Pick<Prepared, "execute" | "release"> {
+  /** Copies bytes into this rank's memory. */
+  readonly write: (place: TensorPlace, bytes: Uint8Array) => void;
+  /** A copy of bytes of this rank's memory. */
+  readonly read: (place: TensorPlace, bytes: number) => Uint8Array;
+}
+
+/** Collective: all ranks call it together. */
+async function prepareDevice(session: Session, list: DeviceList, options: PrepareOptions): Promise<PreparedDevice> {
+  const resources = createResources();
+  try {
+    return await prepareWith(session, list, options, resources);
+  } catch (error) {
+    resources[Symbol.dispose]();
+    throw error;
+  }
+}
+
+async function prepareWith(
+  session: Session,
+  list: DeviceList,
+  options: PrepareOptions,
+  resources: Resources,
+): Promise<PreparedDevice> {
+  const { gpu, rendezvous, memory, heap, staging } = session;
+  gpu.makeCurrent();
+  const { ops, notes } = list;
+  await requireReachable(list, rendezvous);
+  const arenas = await placeArenas(ops, memory, heap, resources);
+  const communicators =
+    ops.teams.length === 0 ? new Map() : await session.communicators().open(ops.teams, options.timeout);
+  const prepared = prepareList(session, list, arenas, communicators, resources);
+  await zeroSlots(session, arenas, options.timeout);
+  await rendezvous.barrier();
+  const runner = createRunner(session, notes, prepared, await session.clock(), resources, options);
+  let released = false;
+  return {
+    write: (place, bytes) => staging.upload(arenas.addressOf(place), bytes),
+    read: (place, count) => {
+      const bytes = new Uint8Array(count);
+      staging.download(arenas.addressOf(place), bytes);
+      return bytes;
+    },
+    execute: (run) => runner(run ?? {}),
+    release: () => {
+      if (released) return;
+      released = true;
+      resources[Symbol.dispose]();
+    },
+  };
+}
+
+async function zeroSlots(
+  { gpu, rendezvous, hostStream }: Session,
+  { ownSlots }: Arenas,
+  timeout: number,
+): Promise<void> {
+  if (ownSlots.bytes === 0) return;
+  gpu.call.cuMemsetD8Async(ownSlots.address, 0, ownSlots.bytes, hostStream);
+  await waitUntil(() => streamIsIdle(gpu, hostStream), {
+    at: performance.now() + timeout,
+    signal: rendezvous.signal,
+    expired: () => busyGpu(gpu.rank, timeout),
+  });
+}
+
+function busyGpu(rank: number, timeout: number): never {
+  return fail("timed-out", `the GPU of rank ${rank} does not answer`, {
+    place: { kind: "call", text: "prepare(program)" },
+    found: `a memset that takes longer than ${timeout} ms`,
+    expected: "an idle GPU",
+    help: "check for other processes on this GPU (nvidia-smi lists them)",
+  });
+}
+
+/*
+ * Refuses programs that copy or signal between GPUs of different hosts, whose memory CUDA cannot map. NCCL's transfers
+ * are no such commands.
+ */
+
+/** A command that reaches the memory of `peer`, to signal it or for data. */
+interface Crossing {
+  readonly command: number;
+  readonly peer: number;
+  readonly signals: boolean;
+}
+
+/** The first command of the rank that reaches memory of another host. */
+export function firstCrossing(
+  { rank, ops }: Pick<DeviceOps, "rank" | "ops">,
+  hosts: readonly number[],
+): Crossing | null {
+  for (const op of ops) {
+    for (const address of addressesOf(op)) {
+      if (address.space !== "symmetric" && address.space !== "word") continue;
+      if (hosts[address.rank] === hosts[rank]) continue;
+      return { command: op.command, peer: address.rank, signals: address.space === "word" };
+    }
+  }
+  return null;
+}
+
+type World = Pick<Rendezvous, "rank" | "hosts" | "hostNames" | "allGather">;
+
+/** Collective: all ranks call it together, and fail together, for the lowest such rank. Throws `gpu-unsupported`. */
+export async function requireReachable(list: DeviceList, world: World): Promise<void> {
+  const { hosts, hostNames } = world;
+  if (hostNames.length <= 1) return;
+  const own = describe(list, world);
+  const all = await world.allGather(new TextEncoder().encode(own === null ? "" : JSON.stringify(own)));
+  const rank = all.findIndex(({ length }) => length > 0);
+  if (rank < 0) return;
+  const [stream, command, found] = readDescription(at(all, rank));
+  const perHost = hosts.filter((host) => host === 0).length;
+  throw new CommonError([
+    {
+      code: "gpu-unsupported",
+      message: "the program reaches memory of GPUs on another host",
+      place: { kind: "command", rank, stream, text: command },
+      found,
+      expected: "copies and signals within a host, NCCL between hosts",
+      help: `lower it with --devices-per-host ${perHost}, so that NCCL moves data between hosts, or with --backend nccl`,
+    },
+  ]);
+}
+
+type Description = readonly [stream: number, command: string, found: string];
+
+function describe({ ops, unjoined, notes }: DeviceList, { rank, hosts, hostNames }: World): Description | null {
+  if (firstCrossing(ops, hosts) === null) return null;
+  // Joined operations have the number of their first command.
+  const crossing = firstCrossing(unjoined(), hosts);
+  invariant(crossing !== null, "joining commands adds no addresses", { rank });
+  const { command, peer, signals } = crossing;
+  const [own, other] = [rankName(rank, { hosts, hostNames }), rankName(peer, { hosts, hostNames })];
+  const { stream, text } = commandPlace(notes, command);
+  return [stream, text, `${own} ${signals ? "signals" : "reaches the memory of"} ${other}`];
+}
+
+/** Written by a process of the same world. */
+function readDescription(bytes: Uint8Array): Description {
+  const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+  const [stream, command, found] = Array.isArray(value) ? value.map(String) : [];
+  return [Number(stream ?? 0), command ?? "", found ?? ""];
+}
+
+// The addresses that a device operation names, its own memory included.
+
+function addressesOf(op: DeviceOp): readonly Address[] {
+  switch (op.kind) {
+    case "copy":
+    case "copy2d":
+      return [op.to, op.from];
+    case "batch":
+      return op.operations.map(({ address }) => address);
+    case "launch":
+      return op.parameters.filter((parameter) => typeof parameter !== "number");
+    case "gemm":
+      return [op.a, op.b, op.c, op.bias, op.addend ?? null, ...(op.scales ?? [])].filter((address) => address !== null);
+    case "attention":
+      return [...op.operands, op.scratch];
+    case "transfer":
+      return op.calls.flatMap(callAddresses);
+    case "record":
+    case "wait":
+      return [];
+    default:
+      return unreachable(op);
+  }
+}
+
+function callAddresses(call: NcclCall<Address>): readonly Address[] {
+  return "piece" in call ? [call.piece] : [call.from, call.to];
 }

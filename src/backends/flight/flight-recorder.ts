@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
 import { type FlightEntry, flightFile, type FlightMessage, type GpuWords, writeFlightFiles } from "./flight-files.ts";

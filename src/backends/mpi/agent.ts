@@ -10,12 +10,12 @@ import type { RunProgress } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { AddressSpace } from "../cpu/address-space.ts";
-import type { OutsideRun } from "../cpu/threads/outside.ts";
+import type { OutsideRun } from "../cpu/threads/threaded-group.ts";
 import { abortSchedule, allDone, isOver, onlyHeld, releaseRun, type Scheduler } from "../cpu/threads/scheduler.ts";
 import type { SynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
 import { type MessageNumber, runEnds, type SharedBytes, createSharedBytes, tags } from "./mpi-messages.ts";
 import type { Channel } from "./split/growing-program.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** What the agent needs of MPI (MpiMessages has it). */
 export interface Transport {

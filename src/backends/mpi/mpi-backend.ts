@@ -7,7 +7,7 @@ import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { TraceEvent } from "../../trace/event.ts";
+import type { TraceEvent } from "../../trace/event-table.ts";
 import type { Backend, ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { createSynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
 import { openThreadedGroup } from "../cpu/threads/threaded-group.ts";

@@ -24,7 +24,7 @@ import { runWhere } from "../ranks/run-in-processes.ts";
 import { requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
 import { requireOutput, writeOutput } from "../terminal/output-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { getOrMake } from "../../support/lists.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 type CalibrateFlags = Omit<Options<NamesOf<"calibrate">>, "on"> & { readonly on: Target };
 

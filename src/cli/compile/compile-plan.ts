@@ -9,7 +9,7 @@ import type { OptionRow } from "../../compile/options/row.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { indexLimits } from "../../ir/runs.ts";
-import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
+import { programHash, withoutOrigins } from "../../launch/exchange.ts";
 import { makePlan } from "../../plan/make-plan.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
@@ -19,7 +19,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
-import { modelSizes } from "../program/model-sizes.ts";
+import { modelSizes } from "../program/program-of-model.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
 
 export type CompileCommandFlags = Options<NamesOf<"compile">> & CompileOwnFlags;

@@ -16,8 +16,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { processEnvironment } from "../ranks/where-to-run.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
-import type { DoctorFinding } from "./finding.ts";
-import { nativeFindings } from "./native.ts";
+import { type DoctorFinding, nativeFindings } from "./native.ts";
 
 // Findings about the machine and Node, which the CPU back end needs.
 

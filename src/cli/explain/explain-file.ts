@@ -16,7 +16,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
-import { modelSizes } from "../program/model-sizes.ts";
+import { modelSizes } from "../program/program-of-model.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
 import { measuredRun, scheduleOf } from "./measured-trace.ts";
 import type { ProgressStep } from "../terminal/progress.ts";

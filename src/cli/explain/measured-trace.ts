@@ -4,12 +4,11 @@ import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MeasuredRun } from "../../explain/explain.ts";
 import { optionsThatDiffer } from "../../launch/checked-backend.ts";
-import { programHash } from "../../launch/program-hash.ts";
+import { programHash } from "../../launch/exchange.ts";
 import { options as schema } from "../../compile/options.ts";
 import type { Schedule } from "../../compile/options/schedule.ts";
 import { at } from "../../support/invariant.ts";
-import { systemReason } from "../../support/system-reason.ts";
-import { counted } from "../../support/wording.ts";
+import { systemReason, counted } from "../../support/wording.ts";
 import { type ReadTrace, readChromeTrace } from "../../trace/chrome/read-trace.ts";
 
 /** Throws `file-unreadable` and `trace-invalid`. */

@@ -18,7 +18,7 @@ import type { KindInfo, OptionKind } from "../../compile/options/kind.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
 import { type Schedule, scheduleRows, scheduleWords } from "../../compile/options/schedule.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { isOneOf, keysOf } from "../../support/is-one-of.ts";
+import { isOneOf, keysOf } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import { isDumpFile } from "../program/dump-file.ts";
 

@@ -6,7 +6,7 @@ import type { Options } from "../../compile/options.ts";
 import type { Schedule } from "../../compile/options/schedule.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as v from "valibot";

@@ -16,7 +16,7 @@ import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
-import { modelSizes } from "../program/model-sizes.ts";
+import { modelSizes } from "../program/program-of-model.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
 

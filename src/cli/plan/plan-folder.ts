@@ -5,7 +5,7 @@ import { readRegularFile } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../plan/make-plan.ts";
 import { type Plan, readPlan } from "../../plan/read-plan.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { replaceFile } from "../terminal/output-file.ts";
 
 /** Throws `file-unreadable` and what `readPlan` throws. */

@@ -12,7 +12,6 @@ import { requireSameProgram } from "../../launch/checked-backend.ts";
 import type { World } from "../../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { randomInputs } from "../../oracle/random-inputs.ts";
-import { planShard, putPart } from "../../plan/shards.ts";
 import type { Plan } from "../../plan/read-plan.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
@@ -20,6 +19,9 @@ import { gatherBytes, gatherReports } from "../run/gather.ts";
 import { fingerprint } from "../run/outputs.ts";
 import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
+import { contiguousStrides } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import type { PlanTensor } from "../../plan/rank-document.ts";
 
 export type PlanRunFlags = Pick<
   Options<NamesOf<"run">>,
@@ -127,4 +129,47 @@ function requireTarget(
     expected: `at least ${text(target.capability, target.multiprocessors)}`,
     help: `make a plan for this machine: braid compile FILE -o FOLDER --gpu capability=${capability},multiprocessors=${smCount}`,
   });
+}
+
+/* Cuts a rank's part out of a whole row-major tensor, and puts it back, as the plan's tensors say. */
+
+/** The bytes of the rank's buffer. */
+export function planShard(tensor: PlanTensor, wholeShape: readonly number[], whole: Uint8Array): Uint8Array {
+  const part = new Uint8Array(tensor.bytes);
+  eachElement(tensor, wholeShape, (inPart, inWhole, bytes) => {
+    part.set(whole.subarray(inWhole, inWhole + bytes), inPart);
+  });
+  return part;
+}
+
+/** Writes the bytes of the rank's buffer into their place in the whole. */
+export function putPart(tensor: PlanTensor, wholeShape: readonly number[], part: Uint8Array, whole: Uint8Array): void {
+  eachElement(tensor, wholeShape, (inPart, inWhole, bytes) => {
+    whole.set(part.subarray(inPart, inPart + bytes), inWhole);
+  });
+}
+
+/** Visits runs of elements that lie side by side on both sides; places and `bytes` in bytes. */
+function eachElement(
+  { held, strides, dtype }: PlanTensor,
+  wholeShape: readonly number[],
+  visit: (inPart: number, inWhole: number, bytes: number) => void,
+): void {
+  const { bytes } = dtypes[dtype];
+  const wholeStrides = contiguousStrides(wholeShape);
+  const last = held.length - 1;
+  const walk = (axis: number, inPart: number, inWhole: number): void => {
+    if (axis > last) return visit(inPart * bytes, inWhole * bytes, bytes);
+    let local = 0;
+    for (const [start, stop] of at(held, axis)) {
+      const [step, wholeStep] = [at(strides, axis), at(wholeStrides, axis)];
+      if (axis === last && step === 1) {
+        visit((inPart + local) * bytes, (inWhole + start) * bytes, (stop - start) * bytes);
+        local += stop - start;
+        continue;
+      }
+      for (let i = start; i < stop; i++, local++) walk(axis + 1, inPart + local * step, inWhole + i * wholeStep);
+    }
+  };
+  walk(0, 0, 0);
 }

@@ -7,7 +7,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 

@@ -10,7 +10,7 @@ import { parseContainers, type ParsedContainer } from "../../host/parse/parse.ts
 import { rankContainers } from "../../host/parse/rank-containers.ts";
 import type { Options } from "../../compile/options.ts";
 import { dumpExtensions } from "./dump-file.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 
 type DumpFlags = Options<"entry" | "as">;
 

@@ -9,7 +9,7 @@ import path from "node:path";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
 import { isFusion } from "../../ir/api/fusion.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { runningBraid } from "./running-braid.ts";
 import { createJiti, createSourceMaps, type SourceMaps } from "./source-maps.ts";
 import { inUserCode } from "./user-code.ts";

@@ -8,10 +8,12 @@ import { requireKnownParameters } from "../../compile/program/known-parameters.t
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { importModel } from "../../import/import-model.ts";
 import { loaderOf, loaders } from "../../import/loader.ts";
-import type { ImportedModel } from "../../import/model.ts";
-import { halfOfModel } from "./half-of-model.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import type { ImportedModel, ImportedInput } from "../../import/model.ts";
+import { systemReason } from "../../support/wording.ts";
 import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
+import { splitBackward } from "../../compile/split-backward.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
+import { at } from "../../support/invariant.ts";
 
 /** Throws `file-unreadable` and what `importModel` throws. */
 export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
@@ -98,4 +100,71 @@ function unreadable(file: string, error: unknown): never {
     expected: `a readable file that ends in ${loaders.flatMap(({ suffixes }) => suffixes).join(", ")}`,
     help: `check the path; it resolves to ${path.resolve(file)}`,
   });
+}
+
+/* `--half`: the forward or the backward pass of a model as a program, with names for what one saves for the other. */
+
+/**
+ * Both halves of one model with one policy agree on the saved tensors: `saved.0`, `saved.1` and so on, which are the last
+ * outputs of the forward pass and the last inputs of the backward pass. A saved tensor that is an output of the model
+ * has the output's name in both.
+ */
+export function halfOfModel(
+  model: ImportedModel,
+  half: "forward" | "backward",
+  save: "all" | "minimal" | number,
+): ImportedModel {
+  const { fusion, apart } = model;
+  if (apart === undefined) return model;
+  const { request, names } = apart;
+  const { forward, backward, saved, gradients } = splitBackward(
+    fusion,
+    request,
+    typeof save === "number" ? { bytes: save } : save,
+  );
+  const outputNames = new Map(fusion.outputs.map(({ id }, i) => [id, at(model.outputs, i)]));
+  const savedNames = new Map(saved.map(({ forward: { id } }, i) => [id, outputNames.get(id) ?? `saved.${i}`]));
+  if (half === "forward") {
+    const cotangents = new Set(request.cotangents.map(({ id }) => id));
+    const data = forward.data();
+    return {
+      ...model,
+      fusion: new Fusion({ ...data, inputs: data.inputs.filter((id) => !cotangents.has(id)) }),
+      inputs: model.inputs.filter((_, i) => !cotangents.has(at(fusion.inputs, i).id)),
+      outputs: forward.outputs.map(({ id }) => outputNames.get(id) ?? savedNames.get(id) ?? ""),
+    };
+  }
+  const inputs = new Map(fusion.inputs.map(({ id }, i) => [id, at(model.inputs, i)]));
+  return {
+    ...model,
+    fusion: backward,
+    inputs: backward.inputs.map(
+      ({ id }): ImportedInput => inputs.get(id) ?? { names: [savedNames.get(id) ?? ""], value: null },
+    ),
+    outputs: names.filter((_, i) => at(gradients, i)),
+  };
+}
+
+/* `--sizes` of a model file: by the framework's names, in the range of the file, and the example's where none is given. */
+
+/** By printed name (`i0`). Throws `option-value` for a size that the model was not exported for. */
+export function modelSizes(
+  model: ImportedModel | null,
+  given: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const sizes = new Map(given);
+  for (const [extent, { name, min, max, example }] of model?.sizes ?? []) {
+    const size = given.get(extent) ?? given.get(name) ?? example;
+    sizes.delete(name);
+    if (size === null) continue;
+    sizes.set(extent, size);
+    if (size >= (min ?? 0) && size <= (max ?? Infinity)) continue;
+    fail("option-value", `the model takes no ${size} for ${name}`, {
+      place: { kind: "option", text: "--sizes" },
+      found: `${name}=${size}`,
+      expected: `${min ?? 0} to ${max ?? "any number"}`,
+      help: "choose a size in this range, or export the model for another one with torch.export.Dim",
+    });
+  }
+  return sizes;
 }

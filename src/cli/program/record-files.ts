@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import path from "node:path";
 import { readRegularFile, regularSource } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 

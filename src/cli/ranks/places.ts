@@ -11,9 +11,8 @@ import { Fusion } from "../../ir/api/fusion.ts";
 import { sum } from "../../ir/api/ops.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { World } from "../../launch/join-world.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 export interface ContenderPlace {
   readonly group: Group;

@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
 import { CommonError } from "../../backends/cuda/world.ts";
-import { endWithParent } from "../../launch/parent/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
@@ -15,6 +14,10 @@ import { endLater } from "../../backends/end-later.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
+import { Worker } from "node:worker_threads";
+import { packageFile } from "../../backends/package-file.ts";
+import type { FlightMessage } from "../../backends/flight/flight-files.ts";
+import { sendFirstPulse } from "../../launch/spawn-ranks.ts";
 
 /** Milliseconds for a failed rank's report to reach the hub, for the rank to end by itself, and by another thread. */
 const farewellMilliseconds = 100;
@@ -74,4 +77,23 @@ async function joinAndWork(
     await sleep(farewellMilliseconds);
     return status;
   }
+}
+
+/*
+ * Ends a rank when the launcher that started it ends for any reason. The launcher holds the other end of the rank's
+ * standard input and writes only requests for flight records to it. A thread of its own watches the pipe, because short runs in a row, a long
+ * computation or a call of a library can keep this thread from its event loop. The thread sleeps in the system until
+ * the pipe closes, so it costs a run nothing.
+ */
+
+/**
+ * Calls `end` when the launcher has ended. If the process still runs a second later, it is killed. The thread alone
+ * does not keep the process alive. Returns what gives it the words of the flight recorder.
+ */
+export function endWithParent(end: () => void): (message: FlightMessage) => void {
+  sendFirstPulse();
+  const watch = new Worker(packageFile("dist/launch/parent/parent-watch.js"), { execArgv: [] });
+  watch.on("message", end);
+  watch.unref();
+  return (message) => watch.postMessage(message);
 }

@@ -12,7 +12,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
 import type { World } from "../../launch/join-world.ts";
 import { at } from "../../support/invariant.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 
 import type { MpiPlace } from "../ranks/run-over-mpi.ts";
 import type { RunPlace } from "./run-file.ts";

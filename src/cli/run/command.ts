@@ -72,7 +72,7 @@ export function runCommand(
     }
     const processes = launchedProcesses();
     if (on === "cpu" && processes > 1) {
-      const { afterFirst, isFirstProcess } = await import("../ranks/first-process.ts");
+      const { afterFirst, isFirstProcess } = await import("../ranks/where-to-run.ts");
       if (isFirstProcess()) (await import("../../backends/mpi/launcher-of.ts")).notOverMpi(processes);
       await afterFirst();
       return finish(exitStatus.badInput);

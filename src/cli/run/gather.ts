@@ -13,7 +13,7 @@ import type { World } from "../../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import { alignTraces } from "../../trace/align-traces.ts";
-import { eventsOfNumbers, numbersOfEvents, type TraceOrigin } from "../../trace/event.ts";
+import { eventsOfNumbers, numbersOfEvents, type TraceOrigin } from "../../trace/event-table.ts";
 
 export interface OneRun {
   readonly program: Program;

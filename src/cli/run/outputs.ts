@@ -8,8 +8,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { nameOf } from "../../ir/origin.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
-import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { elementsOf, positionOf } from "../../numerics/tensor/storage.ts";
+import { type Tensor, tensorBytes, elementsOf, positionOf } from "../../numerics/tensor/host-tensor.ts";
 import {
   areBoundsWide,
   compare,

@@ -7,7 +7,7 @@ import type { ExecutorReport } from "../../executor/executor-options.ts";
 import type { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
 import { replaceFile } from "../terminal/output-file.ts";
 import type { OneRun, GatheredRuns } from "./gather.ts";

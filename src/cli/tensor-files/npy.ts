@@ -4,7 +4,7 @@
  * bytes, such as `V2`, for all but float8_e5m2. bfloat16 viewed as uint16 is read, too.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { keysOf } from "../../support/invariant.ts";
 import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } from "./stored-tensor.ts";
 
 /** Without the byte order. */

@@ -4,7 +4,7 @@ import path from "node:path";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 import { replaceFile } from "../terminal/output-file.ts";
 import { npyHeader } from "./npy.ts";
 import { safetensorsHeader } from "./safetensors.ts";

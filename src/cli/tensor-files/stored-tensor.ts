@@ -1,11 +1,10 @@
 /** A tensor in a file: what its header says, and how its elements are read. npy.ts and safetensors.ts read headers. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount, emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import type { FileHandle } from "node:fs/promises";
 import { withRegularFile } from "../../backends/regular-file.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 
 export interface StoredTensor {
   readonly path: string;

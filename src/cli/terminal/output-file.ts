@@ -9,7 +9,7 @@ import { pid } from "node:process";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { systemReason } from "../../support/wording.ts";
 
 /** Throws `file-unwritable`, which names `flag`, if the folder does not exist or cannot be written to. */
 export async function requireOutput(flag: string, file: string): Promise<void> {

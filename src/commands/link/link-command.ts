@@ -2,10 +2,9 @@
  * Makes a Program's command from a list's command: numbers ids over all ranks and fills in the peer's half. One row per
  * kind.
  */
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, makeId, at, invariant } from "../../support/invariant.ts";
 import type { BufferRef } from "../buffer.ts";
+import type { Command, KernelId, SlotId } from "../command.ts";
 import { assembliesOf, sliceFrom } from "../collectives.ts";
 import type {
   CommandList,
@@ -16,7 +15,6 @@ import type {
   WaitPeer,
   WaitRank,
 } from "../command-list.ts";
-import type { Command, KernelId, SlotId } from "../command.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
 import { alignViews, operandOf, refOf, sameNumbers, type View } from "../view.ts";

@@ -4,11 +4,10 @@
  * Program.
  */
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { makeId, at, invariant } from "../../support/invariant.ts";
 import type { BufferId } from "../buffer.ts";
-import type { CommandList } from "../command-list.ts";
 import type { Command, KernelId } from "../command.ts";
+import type { CommandList } from "../command-list.ts";
 import type { Kernel } from "../kernel.ts";
 import type { LinkedFrom, Program, RankProgram } from "../program.ts";
 import {

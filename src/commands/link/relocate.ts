@@ -1,5 +1,5 @@
 /** Numbers the buffers of one rank's list over all ranks: buffer b becomes `base` + b. */
-import { makeId } from "../../support/ids.ts";
+import { makeId } from "../../support/invariant.ts";
 import type { BufferId, BufferRef } from "../buffer.ts";
 import type { Collective, PointToPointGroup } from "../command.ts";
 import type { View } from "../view.ts";

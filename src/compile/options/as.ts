@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 import type { ParseOptions } from "../../host/parse/parse.ts";
-import { defaultDumpStyle, type DumpStyle, dumpStyles } from "../../ir/print-style.ts";
+import { defaultDumpStyle, type DumpStyle, dumpStyles } from "../../ir/scalar/scalar.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { type MemoryModel, memoryModels } from "../memory-models.ts";
 import { kindOf } from "./kinds.ts";

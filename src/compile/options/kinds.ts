@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 import { type DType, dtypes, dtypesBy, isDType } from "../../numerics/dtype.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { keysOf } from "../../support/invariant.ts";
 import type { ChoiceKind, GivenGradients, GivenHalf, OptionKind } from "./kind.ts";
 
 interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example" | "corrected"> {

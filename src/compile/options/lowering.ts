@@ -1,5 +1,5 @@
 /** Lowering options: they change the host program. --schedule assigns most of them. */
-import { mostDevices } from "../../host/most-devices.ts";
+import { mostDevices } from "../../host/program-file.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { listOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";

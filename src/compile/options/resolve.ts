@@ -1,6 +1,6 @@
 /** Checks options by the schema and fills in their defaults. */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
+import { isOneOf } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import type { OptionKind } from "./kind.ts";
 import {

@@ -1,7 +1,7 @@
 /** Schedule options: rewrites of the linked Program, which --schedule names, and how they are chosen. */
 import * as v from "valibot";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
-import { isOneOf, keysOf } from "../../support/is-one-of.ts";
+import { isOneOf, keysOf } from "../../support/invariant.ts";
 import { assignments, changeValues, kindOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 

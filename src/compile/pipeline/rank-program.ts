@@ -13,12 +13,11 @@ import { addAxis, copyTensor, type TensorEdit } from "../../passes/edit/tensor-e
 import type { LoweringOptions } from "../../passes/options.ts";
 import { validate } from "../../passes/pipeline.ts";
 import { addCopy } from "../../passes/routes/layouts.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant, getOrMake } from "../../support/invariant.ts";
 import { lowerAfter } from "../lower-regions.ts";
 import { resolveLoweringOptions } from "../lower.ts";
 import type { PipelineStep } from "./orders.ts";
 import type { PipelineStage } from "./stage-programs.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 interface RankPlace {
   readonly rank: number;

@@ -1,10 +1,9 @@
 /** The inputs of a run, random or from files, and whether they fit into memory, which is checked before anything else. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount, type Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { Signature } from "../lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";

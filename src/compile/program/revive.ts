@@ -1,11 +1,11 @@
 /** What building a program gives, and how it is after structured clone, which keeps all but the class of meshes. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { getOrMake } from "../../support/lists.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 /** The program of a file for the requested devices and parameters. */
 export interface BuiltData {

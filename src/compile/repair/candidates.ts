@@ -2,8 +2,7 @@
 import type { Program, RankProgram } from "../../commands/program.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { scopesOf, walk } from "../../host/traverse.ts";
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, unreachable } from "../../support/invariant.ts";
 import type { Finding } from "../../verify/finding.ts";
 import { bodyOf, type StatementInsertion, type InsertionPlace } from "./insertion.ts";
 

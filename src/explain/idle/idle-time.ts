@@ -10,8 +10,7 @@
  */
 import { type Command, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
-import { countWhile } from "../../support/lists.ts";
+import { at, countWhile } from "../../support/invariant.ts";
 import { isLocalCopy } from "../../trace/command-work.ts";
 import type { Cause } from "../causes.ts";
 import type { RegionKey, RegionOf } from "../regions.ts";

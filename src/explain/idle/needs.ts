@@ -6,8 +6,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
-import { at } from "../../support/invariant.ts";
-import { countWhile, pushTo } from "../../support/lists.ts";
+import { at, countWhile, pushTo } from "../../support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
 import { type CommandTiming, workByEnd } from "./timing.ts";
 

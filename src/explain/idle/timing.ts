@@ -4,11 +4,9 @@
  */
 import { isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
-import type { TraceEvent } from "../../trace/event.ts";
-import { eventTable, movingSince } from "../../trace/event-table.ts";
+import { at, countWhile, pushTo } from "../../support/invariant.ts";
+import { type TraceEvent, eventTable, movingSince } from "../../trace/event-table.ts";
 import type { Dependences } from "../dependences.ts";
-import { countWhile, pushTo } from "../../support/lists.ts";
 
 /** By number of the command. Times are milliseconds. */
 export interface CommandTiming {

@@ -4,8 +4,7 @@
  * where it is not, the ranks are split by what each decided, and the work begins again with each part. A class thus
  * follows from coordinates in meshes, hosts and lengths of shares, as far as the program asks for them.
  */
-import { at } from "../../support/invariant.ts";
-import { pushTo } from "../../support/lists.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 
 /** Ranks of a class decide differently. */
 export class UnlikeError extends Error {

@@ -4,10 +4,8 @@
  * The host program of another rank is made when it is asked for.
  */
 import { binary, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
-import { at } from "../../support/invariant.ts";
-import { keysIn } from "../../support/is-one-of.ts";
+import { at, keysIn, getOrMake } from "../../support/invariant.ts";
 import type { HostProgram, HostStream, P2PCommunication, Statement } from "../nodes.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** A scalar as each rank has it. */
 export interface ScalarRule {

@@ -17,10 +17,8 @@ import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { allocationSize } from "../../ir/domain.ts";
 import { call } from "../../ir/ops/call.ts";
-import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { constant, type Scalar, binary, named, type ScalarOp } from "../../ir/scalar/scalar.ts";
+import { makeId, at, invariant, keysOf } from "../../support/invariant.ts";
 import { backendNames, collectives, type CommunicationType, reduceOpNames } from "../collectives.ts";
 import type {
   Communication,
@@ -44,8 +42,17 @@ import type {
   SharedPeer,
   TensorOptions,
 } from "./options.ts";
-import { createScalarArithmetic, type ScalarArithmetic } from "./scalars.ts";
-import { addBuiltTensor, append, collect, nextName, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
+import {
+  addBuiltTensor,
+  append,
+  collect,
+  nextName,
+  ownId,
+  requireBuildable,
+  requireRow,
+  toScalar,
+  type BuilderState,
+} from "./state.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
 export class HostProgramBuilder extends HostComputations {
@@ -283,4 +290,47 @@ function stopOf({ stop, over }: LoopRange): Scalar {
   if (stop !== undefined) return toScalar(stop);
   invariant(over !== undefined, "a loop has a stop or an axis");
   return over.extent;
+}
+
+type Combine = (lhs: ScalarLike, rhs: ScalarLike) => Scalar;
+
+/** `div` truncates toward zero and `mod` takes the sign of the dividend, as in C; comparisons give 0 or 1. */
+export interface ScalarArithmetic extends Readonly<Record<ScalarOp, Combine>> {
+  /** The device that runs the program. */
+  readonly rank: Scalar;
+  /** The number of streams that the run asks for. */
+  readonly numberOfStreams: Scalar;
+  /** A value that the run binds by this name: a loop's index, or one of `record`'s `scalars`. */
+  readonly named: (name: string) => Scalar;
+}
+
+/**
+ * Index arithmetic for hand-written host programs. As in nvFuser nothing is folded, and every result takes a name
+ * (`i84`). Slice indices and peers print by name; elsewhere the expression prints in full.
+ */
+function createScalarArithmetic(state: BuilderState): ScalarArithmetic {
+  const combine =
+    (op: ScalarOp): Combine =>
+    (lhs, rhs) =>
+      binary(op, toScalar(lhs), toScalar(rhs), nextName(state));
+  return {
+    rank: named("rank"),
+    numberOfStreams: named("numberOfStreams"),
+    named,
+    add: combine("add"),
+    sub: combine("sub"),
+    mul: combine("mul"),
+    div: combine("div"),
+    mod: combine("mod"),
+    ceilDiv: combine("ceilDiv"),
+    min: combine("min"),
+    eq: combine("eq"),
+    ne: combine("ne"),
+    lt: combine("lt"),
+    le: combine("le"),
+    gt: combine("gt"),
+    ge: combine("ge"),
+    and: combine("and"),
+    or: combine("or"),
+  };
 }

@@ -11,8 +11,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Call, call, type CallArgument, reject, requireExtent } from "../../ir/ops/call.ts";
 import { constant, type Scalar, symbol } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import type { HostStream, HostUnit, Statement } from "../nodes.ts";
 import type { Awaitable, AxisSpec, ScalarLike, TensorOptions } from "./options.ts";
 

@@ -8,8 +8,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Call, call } from "../../ir/ops/call.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { binary, constant, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import type { UnitId } from "../nodes.ts";
 import { addLike, annotate, append, type BuilderState, ownId } from "./state.ts";
 

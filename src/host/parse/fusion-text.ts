@@ -14,8 +14,7 @@
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { outputsOf, renamedOp } from "../../ir/ops/op.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import type { OpContext } from "../syntax/ops/op-syntax.ts";
 import { createDumpScanner, expect, expectAcrossLines, skipSpace, take } from "../syntax/text/scanner.ts";
 import { type DumpSource, failAt } from "../syntax/text/source.ts";

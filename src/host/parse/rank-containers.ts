@@ -5,7 +5,7 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import { type DiagnosticDetails, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { mostDevices } from "../most-devices.ts";
+import { mostDevices } from "../program-file.ts";
 import type { HostProgram } from "../nodes.ts";
 import { walk } from "../traverse.ts";
 import type { ParsedContainer } from "./container.ts";

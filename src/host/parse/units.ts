@@ -14,7 +14,7 @@
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { makeId } from "../../support/ids.ts";
+import { makeId } from "../../support/invariant.ts";
 import type { HostUnit, OpaqueBody, UnitId } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
 import type { OpContext } from "../syntax/ops/op-syntax.ts";

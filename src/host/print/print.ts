@@ -5,8 +5,15 @@
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { namedIn } from "../../ir/origin.ts";
-import { defaultDumpStyle, type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
-import { printOperation, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
+import {
+  defaultDumpStyle,
+  type DumpStyle,
+  type IrSpelling,
+  irSpellings,
+  printOperation,
+  printScalar,
+  type Scalar,
+} from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
 import { plainContext, type PrintContext } from "../syntax/context.ts";

@@ -1,7 +1,6 @@
 /** The tables of a program, complete or growing, that fields need to print and parse. */
 import type { TensorId } from "../../ir/domain.ts";
-import { type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
-import { printScalarName, type Scalar } from "../../ir/scalar/scalar.ts";
+import { type DumpStyle, type IrSpelling, irSpellings, printScalarName, type Scalar } from "../../ir/scalar/scalar.ts";
 import type { HostProgram } from "../nodes.ts";
 import type { DumpScanner } from "./text/scanner.ts";
 import type { Names, StreamTable } from "./values/names.ts";

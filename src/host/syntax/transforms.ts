@@ -19,12 +19,10 @@ import {
   withoutReductions,
 } from "../../ir/domain.ts";
 import type { PermuteOp } from "../../ir/ops/op.ts";
-import type { IrSpelling } from "../../ir/print-style.ts";
+import { type IrSpelling, constant } from "../../ir/scalar/scalar.ts";
 import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
 import { foldCeilDiv, foldMul } from "../../ir/scalar/fold.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { at, invariant, keysOf } from "../../support/invariant.ts";
 import type { Statement } from "../nodes.ts";
 import { statementAccess } from "../traverse.ts";
 import {

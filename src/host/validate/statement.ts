@@ -2,8 +2,7 @@
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, at } from "../../support/invariant.ts";
 import type {
   Allocate,
   ForLoop,

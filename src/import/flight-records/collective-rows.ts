@@ -1,6 +1,6 @@
 /** What all ranks of a collective of PyTorch must agree on, one row each by the names of its flight recorder. */
 import type { TorchEntry } from "./torch-record.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 interface CollectiveRow {
   /** The tensors that have as many elements on every rank. */

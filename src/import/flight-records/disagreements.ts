@@ -1,11 +1,10 @@
 /** Where the ranks of a group first issue different collectives under one number, or a send meets another recv. */
-import { at } from "../../support/invariant.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import { recordedElements, rowOfOp } from "./collective-rows.ts";
 import type { Issued, TorchRank } from "./issued.ts";
 import { type GroupCollectives, sidesOf, type Transfers } from "./peers.ts";
 import type { RecordedShape, TorchEntry } from "./torch-record.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
-import { pushTo } from "../../support/lists.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** What ranks may disagree on, in the order of looking. */
 export type Aspect = "op" | "dtype" | "elements" | "shape";

@@ -2,9 +2,8 @@
  * What each rank has issued: transfers by process group and number. The entries of a batch (`batch_isend_irecv`, the
  * coalescing manager) share a number, and the last of them stands for the batch.
  */
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake, pushTo } from "../../support/invariant.ts";
 import type { GroupConfig, TorchEntry, TorchRecord } from "./torch-record.ts";
-import { getOrMake, pushTo } from "../../support/lists.ts";
 
 export interface TorchGroup {
   /** The same on all ranks: groups of a split have one name and other ranks. */

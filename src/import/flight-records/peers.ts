@@ -5,7 +5,7 @@
 import { needsAll } from "./collective-rows.ts";
 import type { Issued, TorchGroup, TorchRank } from "./issued.ts";
 import type { TorchEntry } from "./torch-record.ts";
-import { getOrMake } from "../../support/lists.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 /** What the record of another rank says of a transfer. */
 export type Peer =

@@ -19,7 +19,7 @@ import {
   refuseCall,
   type FusionValue,
 } from "./value.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 export interface FusionOpRow {
   readonly parameters: readonly string[];

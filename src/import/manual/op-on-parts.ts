@@ -21,7 +21,7 @@ import { call } from "../../ir/ops/call.ts";
 import { type Op, type OpSpec, outputsOf } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import {
   type DevicePart,

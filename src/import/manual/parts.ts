@@ -7,7 +7,7 @@ import { broadcast, expand, permute, reshape, select } from "../../ir/api/ops.ts
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 
 /** One device's part of a tensor. */

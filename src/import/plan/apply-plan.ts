@@ -7,11 +7,10 @@ import { buildModel, copyTarget, float8Target } from "../torch-export/build.ts";
 import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";
 import type { ExportedProgram } from "../torch-export/read.ts";
-import { families } from "./families.ts";
 import { factsOf, graphFacts, type ModelFacts, packedParts } from "./model-facts.ts";
 import { invalidPlan, type PlanLine, type ShardingPlan, type StyleLine } from "./parse-plan.ts";
 import { placeTensor, type Placement, placementText, replicate, resolved, shard } from "./placement.ts";
-import { type StyleFacts, styles } from "./styles.ts";
+import { type StyleFacts, styles, type Style } from "./styles.ts";
 
 /** The layouts that lines of a plan give, by tensor, and the line of each. */
 type Layouts = Map<
@@ -277,3 +276,72 @@ function stream(
 function reducedAxes(tensor: TensorView): number {
   return tensor.data().domain.logical.filter(({ iterType }) => iterType === "reduction").length;
 }
+
+type Lines = Readonly<Record<string, Style>>;
+
+const separateProjections: Lines = {
+  "layers.*.self_attn.q_proj": "colwise",
+  "layers.*.self_attn.k_proj": "colwise",
+  "layers.*.self_attn.v_proj": "colwise",
+};
+
+const head: Lines = { lm_head: "colwise_gather_output" };
+
+/**
+ * The plans of model families by the names of their modules, as the configurations of Hugging Face's transformers have
+ * them (base_model_tp_plan), for `--plan auto`.
+ */
+export const families: Readonly<Record<string, Lines>> = {
+  "llama, qwen, mistral, gemma": {
+    ...separateProjections,
+    "layers.*.self_attn.o_proj": "rowwise",
+    "layers.*.mlp.gate_proj": "colwise",
+    "layers.*.mlp.up_proj": "colwise",
+    "layers.*.mlp.down_proj": "rowwise",
+    ...head,
+  },
+  phi3: {
+    "layers.*.self_attn.qkv_proj": "colwise_gather_output",
+    "layers.*.self_attn.o_proj": "rowwise_split_input",
+    "layers.*.mlp.gate_up_proj": "packed_colwise",
+    "layers.*.mlp.down_proj": "rowwise",
+    ...head,
+  },
+  phi: {
+    ...separateProjections,
+    "layers.*.self_attn.dense": "rowwise",
+    "layers.*.mlp.fc1": "colwise",
+    "layers.*.mlp.fc2": "rowwise",
+    ...head,
+  },
+  gpt2: {
+    "h.*.attn.c_attn": "packed_colwise",
+    "h.*.attn.c_proj": "rowwise",
+    "h.*.mlp.c_fc": "colwise",
+    "h.*.mlp.c_proj": "rowwise",
+    ...head,
+  },
+  opt: {
+    ...separateProjections,
+    "layers.*.self_attn.out_proj": "rowwise",
+    "layers.*.fc1": "colwise",
+    "layers.*.fc2": "rowwise",
+    ...head,
+  },
+  bert: {
+    "layer.*.attention.self.query": "colwise",
+    "layer.*.attention.self.key": "colwise",
+    "layer.*.attention.self.value": "colwise",
+    "layer.*.attention.output.dense": "rowwise",
+    "layer.*.intermediate.dense": "colwise",
+    "layer.*.output.dense": "rowwise",
+  },
+  vit: {
+    "layer.*.attention.attention.query": "colwise",
+    "layer.*.attention.attention.key": "colwise",
+    "layer.*.attention.attention.value": "colwise",
+    "layer.*.attention.output.dense": "rowwise",
+    "layer.*.intermediate.dense": "colwise",
+    "layer.*.output.dense": "rowwise",
+  },
+};

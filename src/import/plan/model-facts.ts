@@ -1,7 +1,6 @@
 /** What a plan needs to know of a model: its modules, what they return, and how their weights are used. */
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { at } from "../../support/invariant.ts";
-import { pushTo } from "../../support/lists.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import { readsOf } from "../torch-export/build.ts";
 import { type ExportedGraph, type GraphNode, isValue, type Size } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";

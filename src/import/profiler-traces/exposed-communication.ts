@@ -4,8 +4,7 @@
  * They end at one time on all ranks, which tells how far apart the clocks of different hosts are.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { at } from "../../support/invariant.ts";
-import { getOrMake, pushTo } from "../../support/lists.ts";
+import { at, getOrMake, pushTo } from "../../support/invariant.ts";
 import { type Interval, intersectionOf, lengthOf, unionOf } from "../../support/intervals.ts";
 import type { DeviceSlice, ProfilerTrace, TracedCollective } from "./profiler-trace.ts";
 

@@ -3,11 +3,20 @@ import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import type { Manual } from "./groups.ts";
 import { isSameType, type ReadRow, typeText, valueType } from "./ops/reading.ts";
-import { stablehloRows } from "./ops/rows.ts";
 import { withOwnShardings, withSharding } from "./place.ts";
 import { invalidText, mostOperations, type Reader, unsupported } from "./reader.ts";
 import type { BlockArgument, MlirFunction, Operation } from "./syntax/nodes.ts";
 import type { MlirValue } from "./value.ts";
+import { collectiveRows } from "./ops/collectives.ts";
+import { contractionRows, convolutionRows } from "./ops/convolution.ts";
+import { controlRows, shardyRows } from "./ops/control.ts";
+import { elementwiseRows } from "./ops/elementwise.ts";
+import { indexingRows } from "./ops/indexing.ts";
+import { manualRows } from "./ops/manual.ts";
+import { reductionRows } from "./ops/reductions.ts";
+import { shapeRows } from "./ops/shape.ts";
+import { sliceRows } from "./ops/slices.ts";
+import { sortingRows } from "./ops/sorting.ts";
 
 /** The values that ops may name. A region sees those around it. */
 interface Scope {
@@ -220,3 +229,21 @@ function unknownOp(reader: Reader, op: Operation): ReadRow {
     help: whyRefused.get(op.name) ?? suggestion(op.name, same, "write the function without it"),
   });
 }
+
+/* All ops that are read, one row each. docs/import.md has a table of them. */
+
+/** @public The table of docs/import.md is made of it. */
+export const opGroups: Readonly<Record<string, Readonly<Record<string, ReadRow>>>> = {
+  Elementwise: elementwiseRows,
+  Shapes: shapeRows,
+  Contractions: { ...contractionRows, ...convolutionRows },
+  Reductions: reductionRows,
+  Indexing: { ...indexingRows, ...sliceRows, ...sortingRows },
+  Control: controlRows,
+  Shardings: { ...shardyRows, ...manualRows },
+  "Collectives of manual computations": collectiveRows,
+};
+
+const stablehloRows: ReadonlyMap<string, ReadRow> = new Map(
+  Object.values(opGroups).flatMap((rows) => Object.entries(rows)),
+);

@@ -12,7 +12,7 @@ import { type InText, invalidText, type Reader, unsupported } from "./reader.ts"
 import type { Dimension, Mesh, Meshes } from "./mesh.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 import type { UsedMeshes } from "./used-meshes.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** A sharding by dimensions of a mesh. */
 export interface Sharding {

@@ -1,7 +1,7 @@
 /** Which meshes the functions name that a program calls, which of their axes, and which parts of these. */
 import { numbersIn } from "./read-attributes.ts";
 import type { Attribute, MlirFunction, MlirModule, Operation } from "./syntax/nodes.ts";
-import { getOrMake } from "../../support/lists.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 /** By mesh and axis, where parts of the axis begin and end: 1 and 2 of `"x":(1)2`. */
 export type UsedMeshes = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<number>>>;

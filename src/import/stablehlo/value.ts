@@ -8,7 +8,7 @@
 import { full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
-import { elementCount, type Value as Element } from "../../numerics/tensor/storage.ts";
+import { elementCount, type Value as Element } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import { type DevicePart, sizesAlong, tensorOnAxes, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
 import { type Reader, type ValueType } from "./reader.ts";

@@ -5,8 +5,8 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { utf8Text } from "../../support/json-document.ts";
 import type { ByteSource } from "../byte-source.ts";
-import type { Json } from "../json.ts";
 import { type ZipEntry, zipEntries } from "../zip.ts";
+import type { Json } from "../json.ts";
 
 export interface ArchiveEntry {
   /** In bytes. */

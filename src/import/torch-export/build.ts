@@ -31,16 +31,14 @@ import {
 } from "./graph.ts";
 import { views } from "./in-place.ts";
 import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
-import type { ExportedModel, ModelInput, ModelOutput } from "./model.ts";
+import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
-import { described, locate, withName } from "./naming.ts";
 import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, type NodeValue } from "./operands.ts";
 import type { ExportedProgram } from "./read.ts";
 import { isCollective } from "./group-collective.ts";
 import { groupCollectiveRows } from "./rows/collectives.ts";
-import { computeRows } from "./rows/compute.ts";
+import { computeRows, expertRows } from "./rows/compute.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
-import { expertRows } from "./rows/experts.ts";
 import { atenIndexingRows, sizeRows } from "./rows/indexing.ts";
 import type { AtenRow, RowResult, AtenRows } from "./rows/row.ts";
 import { atenShapeRows } from "./rows/shape.ts";

@@ -5,8 +5,7 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { type ExportedGraph, type Size, type TensorMeta, torchDTypes } from "./graph.ts";
-import type { ModelSize } from "./model.ts";
-import { withName } from "./naming.ts";
+import { type ModelSize, withName } from "./model.ts";
 import { isComplex, realDType } from "./weights.ts";
 
 /** The symbols that export left open, as scalars of the Fusion, and what is known of them. */

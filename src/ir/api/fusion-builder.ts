@@ -6,8 +6,7 @@
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { type CallMark, markCall, siteOf } from "../../support/call-site.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import {
   type AxisShape,
   type IterDomain,

@@ -4,7 +4,7 @@
  */
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { keysOf } from "../../support/invariant.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
 import { type Call, call, reject, requireExtent, shapeText } from "../ops/call.ts";

@@ -6,10 +6,10 @@
  * shapes.
  */
 export * from "./ops/attention.ts";
-export { argmax } from "./ops/compositions/argmax.ts";
+export { argmax } from "./ops/compositions/statistics.ts";
 export { float8Linear } from "./ops/compositions/float8-linear.ts";
 export { layerNorm, rmsNorm } from "./ops/compositions/norms.ts";
-export { quantize, type Quantized, type QuantizeOptions } from "./ops/compositions/quantize.ts";
+export { quantize, type Quantized, type QuantizeOptions } from "./ops/compositions/float8-linear.ts";
 export { rope } from "./ops/compositions/rope.ts";
 export { crossEntropy, logSoftmax, logsumexp, softmax } from "./ops/compositions/softmax.ts";
 export { mean, type Moments, varMean } from "./ops/compositions/statistics.ts";

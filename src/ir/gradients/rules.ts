@@ -1,7 +1,6 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
 import { dtypes, isComputed } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, unreachable } from "../../support/invariant.ts";
 import {
   broadcast,
   cast,

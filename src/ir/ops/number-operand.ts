@@ -5,7 +5,7 @@
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { ScalarType } from "../../numerics/scalar/expression.ts";
-import type { Value } from "../../numerics/tensor/storage.ts";
+import type { Value } from "../../numerics/tensor/host-tensor.ts";
 import type { TensorId } from "../domain.ts";
 import { type Call, call, type CallArgument, reject } from "./call.ts";
 

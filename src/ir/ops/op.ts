@@ -12,11 +12,9 @@ import type { FullOp, IotaOp, RandomBitsOp } from "./kinds/creation.ts";
 import type { BinaryOp, CastOp, TernaryOp, UnaryOp } from "./kinds/elementwise.ts";
 import type { GroupedMatmulOp } from "./kinds/grouped.ts";
 import type { GatherOp, IndexSelectOp, ScatterAddOp } from "./kinds/indexing.ts";
-import type { ArgsortOp, ScanOp } from "./kinds/ordered.ts";
-import type { ReductionOp } from "./kinds/reduction.ts";
-import type { BroadcastOp, ExpandOp, PermuteOp, SetOp, SqueezeOp } from "./kinds/views/broadcast.ts";
+import type { ArgsortOp, ScanOp, ReductionOp } from "./kinds/reduction.ts";
+import type { BroadcastOp, ExpandOp, PermuteOp, SetOp, SqueezeOp, ReshapeOp } from "./kinds/views/broadcast.ts";
 import type { CatOp, PadOp } from "./kinds/views/pad.ts";
-import type { ReshapeOp } from "./kinds/views/reshape.ts";
 import type { SelectOp, SliceOp } from "./kinds/views/slice.ts";
 import type { SpecOf } from "./row.ts";
 

@@ -4,7 +4,7 @@
  * `8 * i0` becomes `( i0 * 8 )`. Index arithmetic does not fold, as in nvFuser.
  */
 import { binary, constant, type Scalar, scalarOps, type ScalarOp } from "./scalar.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { unreachable } from "../../support/invariant.ts";
 
 /** The value of a constant, otherwise null. */
 export function constantValue(scalar: Scalar): number | null {

@@ -5,12 +5,10 @@
 import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import { emitJs } from "../../numerics/scalar/emit-js.ts";
 import { type Expression, operand } from "../../numerics/scalar/expression.ts";
-import { storageView } from "../../numerics/tensor/storage.ts";
-import { at } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { storageView } from "../../numerics/tensor/host-tensor.ts";
+import { at, unreachable, keysOf } from "../../support/invariant.ts";
 import { type Affine, type Atom, coefficientOf, lastNeeded } from "../nests/affine.ts";
-import { type Access, type Instruction, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
+import type { Access, Instruction, Loop, NestMemory, Nest } from "../nests/nest.ts";
 import { requireBelow } from "../../numerics/past-end.ts";
 import { sortRow } from "./sort-row.ts";
 

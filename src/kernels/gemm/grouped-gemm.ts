@@ -1,6 +1,6 @@
 /** Grouped contractions on the CPU: a GEMM per group, of as many rows or terms as the run gives it. */
 import { dtypes } from "../../numerics/dtype.ts";
-import { requireGroupEnds } from "../../numerics/group-ends.ts";
+import { requireGroupEnds } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import type { Contraction, Groups } from "./contraction.ts";
 import type { Gemm } from "./gemm.ts";

@@ -16,8 +16,7 @@ import {
 import { appendRandom } from "../../ir/ops/functions/philox.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { computeType, constant, type Expression } from "../../numerics/scalar/expression.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import { type Affine, affineKey, coefficientOf, constantIndex, dot, loopsBehind } from "./affine.ts";
 import {
   type AxisLoops,
@@ -29,7 +28,7 @@ import {
 } from "./index-space.ts";
 import type { Access, Instruction, Loop, Nest, ValuePlacement } from "./nest.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 export interface UnitGraph {
   readonly unit: Pick<UnitKernel, "values" | "steps">;

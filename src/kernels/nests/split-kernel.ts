@@ -10,12 +10,11 @@ import { isKept } from "../../ir/ops/kinds/views/pad.ts";
 import { elementWork, type Shapes } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import { tileRows } from "../gemm/gemm-wasm.ts";
 import { isFree } from "./stored-values.ts";
 import { isViewStep, viewSources } from "./view-index.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 export interface KernelPart {
   /** All parts of one length share this object, so that it is prepared once. */

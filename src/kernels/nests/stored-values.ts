@@ -6,12 +6,11 @@
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { isPacked } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
+import { at, isOneOf } from "../../support/invariant.ts";
 import type { Phase } from "../phase.ts";
 import type { Instruction, NestMemory, Nest } from "./nest.ts";
 import { isViewStep } from "./view-index.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** With more computations in one nest, JavaScript engines no longer optimize the function well. */
 const mostInlined = 64;

@@ -31,7 +31,7 @@ import { createIndexSpace, type IndexSpace, insideExpression, unsplit } from "./
 import type { Nest, ValuePlacement } from "./nest.ts";
 import { joinsThrough } from "./stored-values.ts";
 import { reshapeIndex } from "./view-index.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
 

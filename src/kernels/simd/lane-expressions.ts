@@ -10,9 +10,8 @@ import {
   type ScalarType,
 } from "../../numerics/scalar/expression.ts";
 import { subexpressions } from "../../numerics/scalar/split-shared.ts";
-import type { Value } from "../../numerics/tensor/storage.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import type { Value } from "../../numerics/tensor/host-tensor.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import type { Code } from "../../support/wasm/encoding.ts";
 import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import {

@@ -1,8 +1,7 @@
 /** The code of a nest for groups of neighbours along its innermost loop: loads, expressions and stores. */
 import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import type { Code } from "../../support/wasm/encoding.ts";
 import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import {

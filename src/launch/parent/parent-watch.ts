@@ -16,8 +16,7 @@ import {
   writeFlightFiles,
 } from "../../backends/flight/flight-files.ts";
 import { type FlightStanding, reportedStanding } from "../../trace/flight/flight-record.ts";
-import { sendPulses } from "../spawn-ranks.ts";
-import { flightRequests } from "./flight-request.ts";
+import { sendPulses, flightRequests } from "../spawn-ranks.ts";
 
 // Writes the flight records of a rank in place of its main thread, which may compute, or be blocked in a library. The
 // launcher asks for them on the rank's standard input.

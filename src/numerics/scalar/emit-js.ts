@@ -1,10 +1,8 @@
 /** Emits scalar expressions as JavaScript text. i64 values are bigints, all others numbers. */
-import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, invariant, unreachable, keysOf } from "../../support/invariant.ts";
 import { bitsToFloat, floatToBits, packings, roundPacked } from "../convert.ts";
 import { dtypes, isPacked } from "../dtype.ts";
-import type { Value } from "../tensor/storage.ts";
+import type { Value } from "../tensor/host-tensor.ts";
 import { type Comparison, definitionOf, type Expression, type Primitive, type ScalarType } from "./expression.ts";
 
 /**

@@ -8,7 +8,7 @@
  */
 import { byDType, type DType, dtypes, isPacked, type PackedDType } from "../dtype.ts";
 import { invariant } from "../../support/invariant.ts";
-import type { Value } from "../tensor/storage.ts";
+import type { Value } from "../tensor/host-tensor.ts";
 
 export type ScalarType = "f64" | "f32" | "i32" | "i64";
 

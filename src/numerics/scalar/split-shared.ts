@@ -4,8 +4,7 @@
  * times; as a tree, exp would be four times as long. A shared node is computed even if only the branch of a choice
  * that is not taken uses it, so it must not trap.
  */
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, unreachable } from "../../support/invariant.ts";
 import { definitionOf, type Expression, operand } from "./expression.ts";
 
 /** Appends an expression over values that are numbered; returns the number of its value. */

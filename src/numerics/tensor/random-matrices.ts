@@ -4,8 +4,7 @@
  * equal. GEMMs of zeros or small integers would run faster than real ones.
  */
 import type { DType } from "../dtype.ts";
-import { emptyTensor, tensorBytes } from "./host-tensor.ts";
-import { elementsOf } from "./storage.ts";
+import { emptyTensor, tensorBytes, elementsOf } from "./host-tensor.ts";
 import { createRandom } from "../../support/random.ts";
 
 const pieceLength = 250_007;

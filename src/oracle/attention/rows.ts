@@ -5,7 +5,7 @@
  * keys and values that it does not see may be multiplied by 0, which gives NaN, or be left out: such results have no
  * bound. The same holds for numbers that overflow between q k^T and the result.
  */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";

@@ -1,5 +1,5 @@
 /** The gradients of attention by their definition, in the notation of the op's row. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import type { SdpaBackwardOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";

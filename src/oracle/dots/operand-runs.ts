@@ -1,5 +1,5 @@
 /** The runs of an operand of a contraction along K, one for each index of the output. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import { advance, oracleNumbers, type OracleValue } from "../value.ts";
 

@@ -4,9 +4,8 @@
  */
 import type { Op, SdpaOp } from "../../ir/ops/op.ts";
 import { evaluateExtent, type Sizes } from "../../ir/sizes.ts";
-import { positionOf } from "../../numerics/tensor/storage.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { positionOf } from "../../numerics/tensor/host-tensor.ts";
+import { at, invariant, unreachable } from "../../support/invariant.ts";
 import { sdpa } from "../attention/sdpa.ts";
 import { elementOf } from "../definitions.ts";
 import { pad } from "../rearrangement.ts";

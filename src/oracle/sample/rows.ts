@@ -1,5 +1,5 @@
 /** Which rows of large outputs are compared. */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import type { Random } from "../../support/random.ts";
 import { isWholeSample, type Sample, wholeSample } from "./sample.ts";

@@ -2,8 +2,7 @@
  * Samples of tensors: some indices of each axis, and all elements at these. Large outputs are compared at a sample, and
  * of the tensors before them only the elements that the sample depends on are evaluated.
  */
-import { emptyTensor, type Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { emptyTensor, type Tensor, elementsOf } from "../../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
 import { elementAt, makeValue, type OracleValue } from "../value.ts";

@@ -28,10 +28,9 @@ import { binary, constant, named, type Scalar } from "../../ir/scalar/scalar.ts"
 import { didTypesOf } from "../../ir/shards.ts";
 import { chunkFit, type Chunks } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
-import { type ModelledAxis, splitLike } from "../edit/split-axes.ts";
-import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
+import { type ModelledAxis, splitLike, addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { chunkModel } from "../stream-loops/emit/chunk.ts";
+import { chunkModel } from "../stream-loops/emit/slicer.ts";
 import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
 import { collectUses, freeInScope } from "./uses.ts";
 

@@ -2,7 +2,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { ownersOf, scopesOf, statementAccess, walk } from "../../host/traverse.ts";
-import { pushTo } from "../../support/lists.ts";
+import { pushTo } from "../../support/invariant.ts";
 
 /** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */
 export interface Uses {

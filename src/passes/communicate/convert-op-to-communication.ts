@@ -16,13 +16,11 @@ import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { backendOfTeam, decided, numberOfRank, teamOfRank } from "../rank-class.ts";
-import { layoutsOf, type OpLayouts } from "../routes/layouts.ts";
-import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
+import { layoutsOf, type OpLayouts, isCommunicable, isOnDevice, isResharding } from "../routes/layouts.ts";
 import { permutationPeer, type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
 import { stepTeams } from "../routes/steps/teams.ts";
 

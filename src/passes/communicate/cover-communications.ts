@@ -26,7 +26,7 @@ import { isOp, isTeamCommunication, statementAccess, walk } from "../../host/tra
 import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { sameMesh } from "../routes/sharding.ts";
+import { sameMesh } from "../routes/layouts.ts";
 import {
   blocksOf,
   both,

@@ -9,7 +9,7 @@ import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, reshardedOperands, sameMesh } from "../routes/sharding.ts";
+import { isResharding, reshardedOperands, sameMesh } from "../routes/layouts.ts";
 import { streamAxis } from "../../ir/stream.ts";
 
 /**

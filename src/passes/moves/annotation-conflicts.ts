@@ -14,10 +14,9 @@ import { readsIndices } from "../../ir/runs.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
-import { redomain } from "../edit/split-axes.ts";
-import { editFusion } from "../edit/tensor-edit.ts";
+import { redomain, editFusion } from "../edit/tensor-edit.ts";
 import { opText } from "../op-text.ts";
-import { sameMesh } from "../routes/sharding.ts";
+import { sameMesh } from "../routes/layouts.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /**

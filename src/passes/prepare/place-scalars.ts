@@ -16,7 +16,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { reparallelize } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { sameMesh } from "../routes/sharding.ts";
+import { sameMesh } from "../routes/layouts.ts";
 
 export const placeScalars: Pass<"fusion", "fusion"> = {
   name: "place-scalars",

@@ -22,10 +22,8 @@ import { call } from "../../ir/ops/call.ts";
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, loopAxesOf, overlay, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
-import { recut } from "../edit/split-axes.ts";
-import { addSerialTensor, editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
-import { moveTo } from "../routes/layouts.ts";
-import { sharesContracted } from "../routes/sharding.ts";
+import { recut, addSerialTensor, editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
+import { moveTo, sharesContracted } from "../routes/layouts.ts";
 
 const place = call("gradients");
 

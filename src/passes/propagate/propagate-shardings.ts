@@ -37,7 +37,7 @@ import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { reshapedAxes } from "../routes/local-reshape.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../routes/weigh-ops.ts";
-import { sharesContracted } from "../routes/sharding.ts";
+import { sharesContracted } from "../routes/layouts.ts";
 import { addParts, placeCotangents } from "./place-cotangents.ts";
 import { removeUnfollowedStreams } from "./unfollowed-inputs.ts";
 

@@ -18,9 +18,8 @@ import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { partialView } from "./partial-views.ts";
-import { type Decisions, routeOps } from "./route-ops.ts";
+import { type Decisions, routeOps, costOf, excerpt, movesOf, weighing } from "./weigh-ops.ts";
 import type { Routing } from "./routing.ts";
-import { costOf, excerpt, movesOf, weighing } from "./weigh-ops.ts";
 
 export const insertRoutes: Pass<"checked", "checked"> = {
   name: "insert-routes",

@@ -23,11 +23,9 @@ import { sameScalar } from "../../ir/scalar/fold.ts";
 import { typeOfWhole } from "../../ir/shards.ts";
 import { sameChunks, streamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
-import { addAxis, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
-import { addCopy, moveTo, streamOn } from "./layouts.ts";
+import { type ModelledAxis, redomain, addAxis, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
+import { addCopy, moveTo, streamOn, isResharding, sameMesh } from "./layouts.ts";
 import type { Routing } from "./routing.ts";
-import { isResharding, sameMesh } from "./sharding.ts";
 
 /** Whether the op waits until it is known whether another sum is added to its own. */
 export function isSumOverDevices({ tensors, readOnce, late }: Routing, op: Op): boolean {

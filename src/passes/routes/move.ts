@@ -13,8 +13,7 @@
  */
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { coversShares, isView, type Layout, layout, layoutOf, type LayoutShare } from "../../ir/layout.ts";
-import type { ExpandOp } from "../../ir/ops/kinds/views/broadcast.ts";
-import type { ReshapeOp } from "../../ir/ops/kinds/views/reshape.ts";
+import type { ExpandOp, ReshapeOp } from "../../ir/ops/kinds/views/broadcast.ts";
 import type { Op, ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, isCut, wholeAxis } from "../../ir/parts.ts";
 import { constantValue, sameScalar } from "../../ir/scalar/fold.ts";
@@ -24,10 +23,9 @@ import { type Chunks, streamAxis, type StreamPart, streamPart, withStream } from
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
-import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
+import { addCopy, allowsStream, layoutsOf, moveTo, streamOn, isResharding, sameMesh } from "./layouts.ts";
 import { type AllowedSteps, reshardingRoute } from "./route.ts";
 import { endOf, madeTensor, read, reading, type Routing } from "./routing.ts";
-import { isResharding, sameMesh } from "./sharding.ts";
 import { collectiveStep, reshardingStep } from "./steps/step.ts";
 
 /** Where a tensor is to lie. `like` is what it is for, by default itself. */

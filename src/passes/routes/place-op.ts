@@ -19,10 +19,18 @@ import { shardsOf } from "../../ir/shards.ts";
 import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { TensorEdit } from "../edit/tensor-edit.ts";
-import { addCopy, allowsStream, imagesOf, moveTo, streamOn } from "./layouts.ts";
+import {
+  addCopy,
+  allowsStream,
+  imagesOf,
+  moveTo,
+  streamOn,
+  madeShardedAxes,
+  type OperandChange,
+  reshardedOperands,
+} from "./layouts.ts";
 import { maybeSource, movedTo } from "./move.ts";
 import { read, reading, type Routing } from "./routing.ts";
-import { madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 /** Adds the op, with what moves before it; gives the Sets that move its results. */
 export function placeOp(routing: Routing, op: Op): readonly SetOp[] {

@@ -30,11 +30,9 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { didTypesOf, isWhole } from "../../ir/shards.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { redomain } from "../edit/split-axes.ts";
-import { addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
+import { redomain, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
 import { type DeviceParts, reduceOverDevices } from "./merge-sums.ts";
-import { addCopy, imagesOf, moveTo, streamOn } from "./layouts.ts";
-import { sameMesh } from "./sharding.ts";
+import { addCopy, imagesOf, moveTo, streamOn, sameMesh } from "./layouts.ts";
 
 /** Adds what computes the op, whose operands lie as `sharedPlaces` says. */
 export function splitOverDevices(edit: FusionEdit, op: ReductionOp | ContractionOp): void {

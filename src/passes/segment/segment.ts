@@ -17,11 +17,10 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { decided } from "../rank-class.ts";
-import { isResharding } from "../routes/sharding.ts";
+import { isResharding } from "../routes/layouts.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { groupOps, isViewAlone } from "./group-ops.ts";
 

@@ -13,8 +13,7 @@
 import { isOp } from "../../host/traverse.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
-import { addShares } from "../edit/split-axes.ts";
-import { reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
+import { addShares, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { loopedAxis } from "./looped-axis.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";

@@ -8,7 +8,7 @@ import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { PostOnStream } from "../../host/nodes.ts";
 import { statementAccess, isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { reshardedOperands, sameMesh } from "../routes/sharding.ts";
+import { reshardedOperands, sameMesh } from "../routes/layouts.ts";
 import type { PointToPointForm } from "./forms.ts";
 import type { Chunks, StreamPart } from "../../ir/stream.ts";
 

@@ -13,7 +13,7 @@ import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opText, tensorListText } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding } from "../routes/sharding.ts";
+import { isResharding } from "../routes/layouts.ts";
 import { axisClasses } from "./group/axis-classes.ts";
 import { fusionObstacle, type FusionObstacle, groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
 import { canRunBeside, type LoopMember } from "./loop-member.ts";

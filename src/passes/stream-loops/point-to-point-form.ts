@@ -22,7 +22,7 @@ import { didTypesOf, isOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from
 import { chunkFit, type Chunks, sameChunks, type StreamPart, streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { isResharding, reshardedOperands, sameMesh } from "../routes/sharding.ts";
+import { isResharding, reshardedOperands, sameMesh } from "../routes/layouts.ts";
 import type { PointToPointForm, ScatteredAxis } from "./forms.ts";
 
 /**

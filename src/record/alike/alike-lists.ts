@@ -4,9 +4,8 @@ import type { Origin, StreamInfo } from "../../commands/command.ts";
 import { refOf, type View } from "../../commands/view.ts";
 import { differs, keyOfStatement, statementOn } from "../../host/alike/rank-rules.ts";
 import type { Statement } from "../../host/nodes.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant, getOrMake } from "../../support/invariant.ts";
 import { type Alike, type MovingOperands, type RankView, viewOn } from "./alike.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** The lists of `alike.ranks`. They share what is equal on several of them. `textOf` prints a statement of any rank. */
 export function alikeLists(

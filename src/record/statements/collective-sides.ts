@@ -18,7 +18,7 @@ import { localShapeText } from "../checks.ts";
 import { evaluate, failRecording, type Recorder } from "../recorder.ts";
 import { tensorOf, viewOf } from "../tensors.ts";
 import { cutAxis, splitView, squeezeView } from "../views.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 export type Side = "input" | "output";
 

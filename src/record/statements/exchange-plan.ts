@@ -23,14 +23,13 @@ import {
   type Runs,
   sameRuns,
 } from "../../ir/runs.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import type { AxisCut, ActualAxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
 import { hasEqualParts } from "../local-layout.ts";
 import type { Recorder } from "../recorder.ts";
 import { localExtents, tensorOf } from "../tensors.ts";
 import { declaredRuns, existing, narrowOnEach, permuteView, runsOn } from "../views.ts";
 import { alignAxes, type PostedCollective, type Side } from "./collective-sides.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** A box of elements: a run of indices for every pair of axes. */
 export type RunBox = readonly Run[];

@@ -9,7 +9,7 @@ import type { CombineKernel } from "../../commands/kernel.ts";
 import type { View } from "../../commands/view.ts";
 import { agreed } from "../../host/alike/classes.ts";
 import { type ReduceOpType, reductionOf } from "../../host/collectives.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
 import { viewOn, viewOnEach } from "../alike/alike.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
@@ -21,7 +21,6 @@ import { sameElements, squeezeView } from "../views.ts";
 import { positionsWith, type PostedCollective, type Side } from "./collective-sides.ts";
 import { heldBy, pairedView, rankPieces, type RankPieces, viewOfBox, type WantedBoxes } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** What one rank gives and gets. */
 interface Pieces {

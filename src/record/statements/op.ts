@@ -3,7 +3,7 @@
  * output has memory. Otherwise they bind it to a view of the input, as nvFuser's evaluator does. All other kinds launch
  * a kernel, and allocate the output if it is not bound.
  */
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 import type {
   BinaryKernel,
   CastKernel,
@@ -40,8 +40,7 @@ import {
 import type { Runs } from "../../ir/runs.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
 import { actualOutput } from "../actual.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes, localShapeText } from "../checks.ts";

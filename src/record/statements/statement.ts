@@ -6,8 +6,7 @@ import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId
 import { isOp } from "../../host/traverse.ts";
 import { isChunk } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, at, invariant, unreachable } from "../../support/invariant.ts";
 import { indexInto, requireDeclaredShape } from "../checks.ts";
 import { launch } from "../launch.ts";
 import { bind, dropMemory, letGo, slicesOwn, unbind } from "../memory.ts";
@@ -16,13 +15,11 @@ import { recordShard } from "./shard.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordLaunch, recordPost } from "./unit.ts";
-import { evaluate, evaluateEach, failRecording, type Recorder } from "../recorder.ts";
+import { evaluate, evaluateEach, failRecording, type Recorder, type Post } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
 import { emitWait } from "../transfers.ts";
 import { selectOnEach } from "../views.ts";
-import { unreachable } from "../../support/unreachable.ts";
-import type { Post } from "../recorder.ts";
 
 /** Records the statements of a scope, whose path is `tape.path`. */
 export function recordScope(recorder: Recorder, body: readonly Statement[]): void {

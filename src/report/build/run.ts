@@ -2,7 +2,7 @@
 import type { Program } from "../../commands/program.ts";
 import { type Accesses, accesses, type Region } from "../../commands/region.ts";
 import type { Waits } from "../../explain/dependences.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import { inTrackOrder } from "../../trace/timeline.ts";
 import { sharedBytes, spanOf } from "../../verify/check/shared-bytes.ts";
 import {
@@ -13,7 +13,6 @@ import {
   type Track,
 } from "../data/timeline-data.ts";
 import type { Works } from "./works.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 /** When the commands of a run started and ended, by their number. */
 export interface Placed {

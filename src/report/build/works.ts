@@ -8,13 +8,11 @@ import type { HostProgram } from "../../host/nodes.ts";
 import { print } from "../../host/print/print.ts";
 import { printedLines } from "../../host/print/statement-lines.ts";
 import { containerEnd } from "../../host/syntax/text/source.ts";
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { at, unreachable, getOrMake, pushTo } from "../../support/invariant.ts";
 import { operationName } from "../../trace/chrome/slices.ts";
 import { commandBytes, flopsOf, commandPeer } from "../../trace/command-work.ts";
 import type { HostText } from "../data/report-data.ts";
 import type { ReportStatement, TimelineData, SliceWork } from "../data/timeline-data.ts";
-import { getOrMake, pushTo } from "../../support/lists.ts";
 
 /** The rows that slices refer to, in the order in which they were first asked for. */
 export interface Works {

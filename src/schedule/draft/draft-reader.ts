@@ -5,7 +5,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import { type Command, isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import { symmetryOf } from "../../verify/classes/prove-classes.ts";
 import {
   identityGroup,
@@ -22,7 +22,6 @@ import type { ReadDependences } from "./order/known-dependences.ts";
 import { listOrder, type ListOrder } from "./order/list-order.ts";
 import { createPasts, type Past, type Pasts } from "./order/pasts.ts";
 import { type Done, type Guarantee, type Guarantees, signalGuarantees } from "./order/signal-guarantees.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 export interface ReadProgram {
   /** One rank of each class. Where the ranks are not alike, all of them. */

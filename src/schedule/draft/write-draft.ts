@@ -6,8 +6,7 @@
 import type { Command, CommandStreamId, EventId, TransferId } from "../../commands/command.ts";
 import { createListWriter } from "../../commands/list-writer.ts";
 import type { RankProgram } from "../../commands/program.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { makeId, at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import type { DraftMemory } from "./memory/memory.ts";
 import type { KnownDependences } from "./order/known-dependences.ts";

@@ -9,8 +9,7 @@
 import type { Command, CommandStreamId, EventId, StreamInfo } from "../../commands/command.ts";
 import { createListWriter, movedTransfer } from "../../commands/list-writer.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";
 
 export type CopyStream = "dedicated" | "inline";

@@ -9,8 +9,7 @@
  */
 import type { Command, SlotId } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at, getOrMake } from "../../support/invariant.ts";
 import { createDraftReader, type DraftReader, type ReadProgram } from "../draft/draft-reader.ts";
 import { type DraftNode, replaceNodes } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
@@ -19,7 +18,6 @@ import type { Done } from "../draft/order/signal-guarantees.ts";
 import { touchesConflict } from "../draft/memory/touch.ts";
 import type { DraftMemory } from "../draft/memory/memory.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 export const dropSignals: Rewrite<true> = {
   name: "drop-signals",

@@ -13,15 +13,13 @@
  */
 import { type CommandStreamId, isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at, pushTo } from "../../support/invariant.ts";
 import { draftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/order/order-nodes.ts";
 import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
-import { pushTo } from "../../support/lists.ts";
 
 export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {
   let early: ReadonlyMap<number, ReadonlySet<number>> | null = null;

@@ -5,13 +5,12 @@
  *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
-import { at } from "../../support/invariant.ts";
+import { at, countWhile, pushTo } from "../../support/invariant.ts";
 import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
-import { countWhile, pushTo } from "../../support/lists.ts";
 
 export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
 

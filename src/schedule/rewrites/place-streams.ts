@@ -10,8 +10,7 @@
  *     worker 2: wait, copy, signal, GEMM              compute:  GEMM, GEMM, each after its copy
  */
 import { type CommandStreamId, isSignalling, isWork, type StreamInfo } from "../../commands/command.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { makeId, at } from "../../support/invariant.ts";
 import { dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";

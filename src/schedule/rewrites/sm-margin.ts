@@ -10,9 +10,8 @@ import type { Program, RankProgram } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
 import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
-import { at } from "../../support/invariant.ts";
+import { at, countWhile, pushTo } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";
-import { countWhile, pushTo } from "../../support/lists.ts";
 
 /** The value is the number of SMs. */
 export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, count) => {

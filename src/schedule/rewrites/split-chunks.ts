@@ -7,6 +7,7 @@
  * The signals stay one pair. The rewrite therefore applies only if a rank copies for itself: a gather by get, a scatter
  * by put.
  */
+import type { BufferRef } from "../../commands/buffer.ts";
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
@@ -16,11 +17,10 @@ import type { DraftCopy } from "../draft/edit-ranks.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
 import { createTimeline, type AccessTimeline } from "../draft/memory/timeline.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
-import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import { commonBox, narrowView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** The value is the number of chunks. It is limited to the number of rows (or columns). */
 export const splitChunks: Rewrite<number> = draftRewrite(

@@ -11,8 +11,7 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { microsecondsText, precisionOf } from "../align-traces.ts";
 import { commandBytes, flopsOf } from "../command-work.ts";
-import { eventTable, movingSince } from "../event-table.ts";
-import type { TraceEvent, TraceOrigin } from "../event.ts";
+import { eventTable, movingSince, type TraceEvent, type TraceOrigin } from "../event-table.ts";
 import { inTrackOrder, trackLabel } from "../timeline.ts";
 import {
   type TraceArrow,

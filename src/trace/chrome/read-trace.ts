@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { TraceEvent } from "../event.ts";
+import type { TraceEvent } from "../event-table.ts";
 import type { TracedRunInfo } from "./chrome-trace.ts";
 
 export interface ReadTrace {

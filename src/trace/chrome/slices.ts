@@ -6,12 +6,10 @@ import { dependsOn } from "../../commands/collectives.ts";
 import { commandDetails, kernelText } from "../../commands/command-text.ts";
 import type { Collective, Command, PointToPointGroup } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, at, invariant } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
 import { commandBytes, commandPeer } from "../command-work.ts";
-import type { EventOf, MovingSince } from "../event-table.ts";
-import type { TraceEvent } from "../event.ts";
+import type { EventOf, MovingSince, TraceEvent } from "../event-table.ts";
 
 /**
  * kernel, copy, transfer: data is computed or moves. wait: the stream is blocked. order: an event or signal, raised or

@@ -2,9 +2,8 @@
 import { originText } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { shortStatement } from "../../commands/command-text.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import { readFlight } from "./flight-words.ts";
-import { getOrMake } from "../../support/lists.ts";
 
 export const flightFormat = "braid flight record 1";
 

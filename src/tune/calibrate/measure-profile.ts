@@ -19,8 +19,7 @@ import {
   type Timing,
   type TransferTimings,
 } from "../../simulate/machine-profile.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { at, invariant, keysOf } from "../../support/invariant.ts";
 import {
   type Calibration,
   type CalibrationHost,

@@ -9,7 +9,7 @@ import { walk } from "../../host/traverse.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { candidateStreams, type ScheduleCandidate } from "./candidates.ts";
-import { getOrMake } from "../../support/lists.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 /** Throws what lowering, record and link throw. */
 export type CompileCandidate = (candidate: Pick<ScheduleCandidate, "lowering" | "schedule">) => AnyCompilation;

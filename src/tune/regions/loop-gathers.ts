@@ -15,8 +15,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { addSerialTensor, editFusion } from "../../passes/edit/tensor-edit.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { addCopy } from "../../passes/routes/layouts.ts";
-import { isResharding, reshardedOperands } from "../../passes/routes/sharding.ts";
+import { addCopy, isResharding, reshardedOperands } from "../../passes/routes/layouts.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 

@@ -16,7 +16,7 @@ import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { Decomposed } from "../../passes/pipeline.ts";
-import { isResharding } from "../../passes/routes/sharding.ts";
+import { isResharding } from "../../passes/routes/layouts.ts";
 import { segment } from "../../passes/segment/segment.ts";
 import { exchangeReductions } from "../../passes/stream-loops/exchange-reductions.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";

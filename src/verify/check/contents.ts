@@ -4,12 +4,10 @@
  * order of the sweep is one of several; verify drops problems that follow from a race it reports.
  */
 import type { Program } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
-import { countWhile } from "../../support/lists.ts";
+import { at, countWhile } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
-import { arenaOf, sharingBuffers } from "./blocks.ts";
+import { arenaOf, sharingBuffers, type RegionTable } from "./region-table.ts";
 import { findGap, type Gap } from "./coverage.ts";
-import type { RegionTable } from "./region-table.ts";
 
 // The buffer that last had each byte of an arena, if several buffers use it at different times. An alloc is compared
 // only with the previous buffers of its bytes. Each buffer follows the one before it, so all of them are in order.

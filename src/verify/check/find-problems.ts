@@ -8,11 +8,10 @@ import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { SlotMisuse } from "../order/slots.ts";
 import { findStuck, pairChains, type StuckMode } from "../order/stuck.ts";
 import { sweep } from "../order/sweep.ts";
-import { allocatedBuffers } from "./blocks.ts";
+import { allocatedBuffers, type RegionTable } from "./region-table.ts";
 import { type ContentsProblem, createContents, createTenants } from "./contents.ts";
 import { shortestCycle, type QueueWait } from "./deadlock.ts";
 import { type Conflict, createRaces } from "./races.ts";
-import type { RegionTable } from "./region-table.ts";
 import { type StaticProblem, staticProblems } from "./static-checks.ts";
 
 const runs = 2;

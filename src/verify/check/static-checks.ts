@@ -4,19 +4,16 @@
  * allow.
  */
 import type { BufferRef } from "../../commands/buffer.ts";
-import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import { type Collective, type Command, isWork, type PointToPointGroup } from "../../commands/command.ts";
+import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import type { InPlace, Kernel, Operand, UnitKernel } from "../../commands/kernel.ts";
 import { linkedCommandAt, type LinkedTransfer, type Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";
 import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { dispatch, type RuleTable, at, unreachable } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
-import { overlapsOf } from "./blocks.ts";
-import type { RegionTable } from "./region-table.ts";
+import { overlapsOf, type RegionTable } from "./region-table.ts";
 import { sharedBytes, spanOf } from "./shared-bytes.ts";
 
 export type StaticProblem =

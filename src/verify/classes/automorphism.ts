@@ -14,7 +14,7 @@ import {
   type RankProgram,
 } from "../../commands/program.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
-import { at } from "../../support/invariant.ts";
+import { at, unreachable } from "../../support/invariant.ts";
 import { illegalOverlap } from "../check/static-checks.ts";
 import { isCount } from "../check/structure/demand.ts";
 import { isSynchronization } from "../explain/notes.ts";
@@ -30,7 +30,6 @@ import {
 } from "./moved-regions.ts";
 import type { RankBuffers } from "./rank-buffers.ts";
 import type { RankPermutation } from "./rank-group.ts";
-import { unreachable } from "../../support/unreachable.ts";
 
 /** Commands that may still be compared. */
 export interface Budget {

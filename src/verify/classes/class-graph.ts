@@ -4,14 +4,12 @@
  */
 import { linkedCommandAt, type Program } from "../../commands/program.ts";
 import { accessesOf, type Accesses, type Region } from "../../commands/region.ts";
-import { at } from "../../support/invariant.ts";
-import { boundBuffers } from "../check/blocks.ts";
-import { createTableRows, type RegionTable, touchesMemory, wholeBuffer } from "../check/region-table.ts";
+import { at, pushTo } from "../../support/invariant.ts";
+import { boundBuffers, createTableRows, type RegionTable, touchesMemory, wholeBuffer } from "../check/region-table.ts";
 import { commandKinds, nodeKinds } from "../order/graph.ts";
 import { createIntList } from "../order/known.ts";
 import type { Participants } from "../order/slots.ts";
 import type { RankGroup } from "./rank-group.ts";
-import { pushTo } from "../../support/lists.ts";
 
 export interface ClassGraph extends RepresentativeNodes {
   /** By rank: the first node, of representatives; -1 of others. */

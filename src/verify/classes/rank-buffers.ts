@@ -2,8 +2,7 @@
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { sameNumbers } from "../../commands/view.ts";
-import { at } from "../../support/invariant.ts";
-import { keysOf } from "../../support/is-one-of.ts";
+import { at, keysOf } from "../../support/invariant.ts";
 
 export interface RankBuffers {
   /** By buffer: its number among those of its rank. */

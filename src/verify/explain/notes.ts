@@ -1,13 +1,12 @@
 /** Possible improvements of a correct Program. Notes never make a Program wrong. */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Origin } from "../../commands/command.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake, pushTo } from "../../support/invariant.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { captureOrders, sweep } from "../order/sweep.ts";
 import { placeOf, placeText } from "./places.ts";
 import type { RawFinding } from "./to-findings.ts";
-import { getOrMake, pushTo } from "../../support/lists.ts";
 
 export function noteFindings(graph: Graph, table: RegionTable): readonly RawFinding[] {
   return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph), ...stateNotes(graph)];

@@ -1,6 +1,5 @@
 /** Turns problems into findings, one row per kind: the code, what was found, what was expected and how to fix it. */
-import { at } from "../../support/invariant.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at, dispatch, type RuleTable } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
 import { conflictFinding } from "./conflict-finding.ts";
 import type { RawFinding } from "./to-findings.ts";

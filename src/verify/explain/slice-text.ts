@@ -10,7 +10,7 @@ import { contiguousStrides, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import { spanOf } from "../check/shared-bytes.ts";
 import { sameRegionRuns } from "../check/region-table.ts";
-import { elementCount } from "../../numerics/tensor/storage.ts";
+import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** Index ranges per axis, the end not included. */
 type Box = readonly { readonly start: number; readonly end: number }[];

@@ -3,9 +3,8 @@
  * stuck in every execution. Queues are streams, or one per rank, the smallest number that hardware may have. Between
  * the two, streams of pairs have separate queues and the other streams of a rank have one.
  */
-import { at } from "../../support/invariant.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
-import { pushTo } from "../../support/lists.ts";
 
 export type StuckMode = "streams" | "pairs" | "ranks";
 

@@ -7,11 +7,10 @@
  * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks do not
  * record it.
  */
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant, pushTo } from "../../support/invariant.ts";
 import { chainLength, type Graph, nodeKinds } from "./graph.ts";
 import { type Clocks, createClocks, type Known, type Snapshot } from "./known.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
-import { pushTo } from "../../support/lists.ts";
 
 /** What a sweep reports. `visit` is the node's number over both runs: node + run * nodeCount. */
 export interface SweepObserver {

@@ -12,7 +12,7 @@ import type { Kernel } from "../../../src/commands/kernel.ts";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { createKernelLibrary, scratchBytes } from "../../../src/kernels/kernel-library.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../../src/oracle/value.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";

@@ -9,9 +9,8 @@ import type { BufferId } from "../../../src/commands/buffer.ts";
 import { stridesInOrder, type View } from "../../../src/commands/view.ts";
 import type { MoveChain } from "../../../src/machine/transfers/moves.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { at } from "../../../src/support/invariant.ts";
-import { makeId } from "../../../src/support/ids.ts";
-import { elementCount } from "../../../src/numerics/tensor/storage.ts";
+import { at, makeId } from "../../../src/support/invariant.ts";
+import { elementCount } from "../../../src/numerics/tensor/host-tensor.ts";
 
 const extents = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 });
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DiagnosticError, type Group, link } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import type { KernelId } from "../../../src/commands/command.ts";
-import { makeId } from "../../../src/support/ids.ts";
+import { makeId } from "../../../src/support/invariant.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 import { patternProgram } from "../../support/example-program.ts";
 import { fillInputs } from "./inputs-and-outputs.ts";

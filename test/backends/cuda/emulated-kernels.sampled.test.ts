@@ -7,10 +7,9 @@ import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-step
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
 import { compileUnary } from "../../kernels/compiled-expressions.ts";
-import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
+import { elementsOf } from "../../../src/numerics/tensor/host-tensor.ts";
 import { unaryDefinitions } from "../../../src/oracle/definitions.ts";
-import { at } from "../../../src/support/invariant.ts";
-import { keysOf } from "../../../src/support/is-one-of.ts";
+import { at, keysOf } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";

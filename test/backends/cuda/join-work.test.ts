@@ -9,7 +9,7 @@ import {
 } from "../../../src/backends/cuda/ops/memory-operations.ts";
 import type { QueuedWork } from "../../../src/backends/cuda/ops/planning.ts";
 import type { CommandStreamId } from "../../../src/commands/command.ts";
-import { makeId } from "../../../src/support/ids.ts";
+import { makeId } from "../../../src/support/invariant.ts";
 
 const call: QueuedWork = { kind: "op", op: { kind: "record", stream: 0, command: 0, event: 0 } };
 const wordAt = (index: number) => ({ space: "word", rank: 0, index }) as const;

@@ -1,7 +1,7 @@
 /** The kernel of a combination over links: its source against a golden file, its number of blocks, and its barriers. */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { linkKernel } from "../../../src/backends/cuda/kernels/link-kernel.ts";
+import { linkKernel } from "../../../src/backends/cuda/ops/device-ops.ts";
 import { barrierParameters, noBarriers, type Barriers } from "../../../src/backends/cuda/kernels/text/barrier-text.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import type { CombineKernel, Operand } from "../../../src/commands/kernel.ts";

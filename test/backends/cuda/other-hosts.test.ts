@@ -1,6 +1,6 @@
 /** Which commands reach memory of other hosts, and what all ranks say when one does. */
 import { describe, expect, it } from "vitest";
-import { firstCrossing, requireReachable } from "../../../src/backends/cuda/memory/require-reachable.ts";
+import { firstCrossing, requireReachable } from "../../../src/backends/cuda/cuda-backend.ts";
 import type { DeviceOps } from "../../../src/backends/cuda/ops/device-op.ts";
 import { deviceOps } from "../../../src/backends/cuda/ops/device-ops.ts";
 import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";

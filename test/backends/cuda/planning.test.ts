@@ -12,7 +12,7 @@ import type { BufferId } from "../../../src/commands/buffer.ts";
 import type { Collective, Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
 import { contiguousStrides, type View } from "../../../src/commands/view.ts";
 import type { Contraction } from "../../../src/kernels/gemm/contraction.ts";
-import { makeId } from "../../../src/support/ids.ts";
+import { makeId } from "../../../src/support/invariant.ts";
 
 function view(shape: readonly number[], strides = contiguousStrides(shape), dtype: View["dtype"] = "bfloat16"): View {
   return { buffer: makeId<BufferId>(0), offset: 0, dtype, shape, strides };

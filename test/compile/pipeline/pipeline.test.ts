@@ -20,7 +20,7 @@ import {
   sum,
   type Tensor,
 } from "@braid-compiler/braid";
-import { bubbleOf } from "../../../src/explain/bubble.ts";
+import { bubbleOf } from "../../../src/explain/explain.ts";
 
 const [B, H] = [2, 3];
 

@@ -3,8 +3,7 @@
  * that no two rows are equal, and any part can be made on any rank without the rest.
  */
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
+import { emptyTensor, type Tensor, tensorBytes, elementsOf } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../../src/support/random.ts";
 

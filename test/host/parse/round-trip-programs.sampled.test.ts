@@ -20,7 +20,7 @@ import {
 import { passes } from "@braid-compiler/braid/internals";
 import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";
-import { keysOf } from "../../../src/support/is-one-of.ts";
+import { keysOf } from "../../../src/support/invariant.ts";
 import type { Fixtures } from "../../support/fixture.ts";
 import { dumpPrograms } from "../dump-programs.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";

@@ -6,8 +6,7 @@ import { statementRow } from "../../../src/host/syntax/statements/row.ts";
 import { createDumpScanner } from "../../../src/host/syntax/text/scanner.ts";
 import { createStreamTable, noDefinitions } from "../../../src/host/syntax/values/names.ts";
 import { createTensorTable } from "../../../src/host/syntax/values/tensor-table.ts";
-import { defaultDumpStyle } from "../../../src/ir/print-style.ts";
-import { constant, named, type Scalar } from "../../../src/ir/scalar/scalar.ts";
+import { defaultDumpStyle, constant, named, type Scalar } from "../../../src/ir/scalar/scalar.ts";
 
 interface Launch {
   readonly kind: "Launch";

@@ -1,11 +1,10 @@
 /** Sharding plans: the words of Hugging Face, placements of DTensor, and what is wrong with a plan. */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Diagnostic } from "../../../src/diagnostics/diagnostic.ts";
-import { autoPlan, shardedModel } from "../../../src/import/plan/apply-plan.ts";
-import { families } from "../../../src/import/plan/families.ts";
+import { autoPlan, shardedModel, families } from "../../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { parsePlacement } from "../../../src/import/plan/placement.ts";
-import { withGradients } from "../../../src/import/torch-export/gradients.ts";
+import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";

@@ -1,5 +1,5 @@
 /** The recorded block with its gradients, as two programs. */
-import { halfOfModel } from "../../../src/cli/program/half-of-model.ts";
+import { halfOfModel } from "../../../src/cli/program/program-of-model.ts";
 import { importModel } from "../../../src/import/import-model.ts";
 import type { ImportedModel } from "../../../src/import/model.ts";
 import { torchFile } from "./torch-files.ts";

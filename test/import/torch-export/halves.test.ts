@@ -1,7 +1,7 @@
 /** The forward and the backward pass of a block as two programs: together they give PyTorch's gradients. */
 import { lower, print } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
-import { halfOfModel } from "../../../src/cli/program/half-of-model.ts";
+import { halfOfModel } from "../../../src/cli/program/program-of-model.ts";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
 import { importModel } from "../../../src/import/import-model.ts";
 import type { ImportedModel } from "../../../src/import/model.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { buildModel, readOps } from "../../../src/import/torch-export/build.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
-import { withGradients } from "../../../src/import/torch-export/gradients.ts";
+import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { packings } from "../../../src/numerics/convert.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";

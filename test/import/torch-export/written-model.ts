@@ -1,5 +1,5 @@
 /** Writes files as torch.export.save does, of a few nodes: for ops and damage that no recorded file has. */
-import { keysOf } from "../../../src/support/is-one-of.ts";
+import { keysOf } from "../../../src/support/invariant.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
 

@@ -19,7 +19,7 @@ import { axisClasses } from "../../../src/passes/stream-loops/group/axis-classes
 import { loopMembers } from "../../../src/passes/stream-loops/stream-parallel-type.ts";
 import { fusionObstacle } from "../../../src/passes/stream-loops/group/group-loops.ts";
 import { type LoopRule, loopRules } from "../../../src/passes/stream-loops/loop-refusals.ts";
-import { keysOf } from "../../../src/support/is-one-of.ts";
+import { keysOf } from "../../../src/support/invariant.ts";
 
 interface Planted {
   readonly rule: LoopRule;

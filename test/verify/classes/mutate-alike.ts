@@ -3,8 +3,7 @@
  * wait for another event. The same change of all ranks keeps their symmetry.
  */
 import { type CommandList, DiagnosticError, link, type Program } from "@braid-compiler/braid";
-import { makeId } from "../../../src/support/ids.ts";
-import { at } from "../../../src/support/invariant.ts";
+import { makeId, at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 
 type Change = (list: CommandList) => CommandList;

@@ -3,7 +3,6 @@
  * kind of edge.
  */
 import type { BufferId, PlacedBuffer } from "../../../src/commands/buffer.ts";
-import type { CollectiveType } from "../../../src/commands/collectives.ts";
 import type {
   Collective,
   Command,
@@ -13,10 +12,10 @@ import type {
   SlotId,
   TransferId,
 } from "../../../src/commands/command.ts";
+import type { CollectiveType } from "../../../src/commands/collectives.ts";
 import type { LinkedTransfer, Participant, Program, Slot, TransferEdge } from "../../../src/commands/program.ts";
 import type { View } from "../../../src/commands/view.ts";
-import { makeId } from "../../../src/support/ids.ts";
-import { at } from "../../../src/support/invariant.ts";
+import { makeId, at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 
 const streamCount = 2;

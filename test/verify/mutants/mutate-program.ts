@@ -8,8 +8,7 @@ import type { Command } from "../../../src/commands/command.ts";
 import type { Operand } from "../../../src/commands/kernel.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";
 import type { View } from "../../../src/commands/view.ts";
-import { at } from "../../../src/support/invariant.ts";
-import { makeId } from "../../../src/support/ids.ts";
+import { at, makeId } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 
 export const changes = [

@@ -5,8 +5,7 @@
  */
 import type { CommandList, OneSided, UnlinkedCommand } from "../../../src/commands/command-list.ts";
 import type { Collective, CommandStreamId, EventId, PointToPoint } from "../../../src/commands/command.ts";
-import { makeId } from "../../../src/support/ids.ts";
-import { at } from "../../../src/support/invariant.ts";
+import { makeId, at } from "../../../src/support/invariant.ts";
 
 export const mutatedKinds = ["event", "wait", "signal", "take", "transfer", "send", "recv", "copy", "combine"] as const;
 export type MutatedKind = (typeof mutatedKinds)[number];

@@ -5,8 +5,7 @@
 import fc from "fast-check";
 import { type CommandList, DiagnosticError, type Fusion, lower, record } from "@braid-compiler/braid";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
-import { at } from "../../../src/support/invariant.ts";
-import { unreachable } from "../../../src/support/unreachable.ts";
+import { at, unreachable } from "../../../src/support/invariant.ts";
 import { schedules } from "../../support/point-to-point-schedules.ts";
 import { buildFusion, type Recipe, recipes } from "../../support/random-fusion.ts";
 import {

@@ -4,7 +4,7 @@
  */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
-import type { TraceEvent } from "../../../trace/event.ts";
+import type { TraceEvent } from "../../../trace/event-table.ts";
 
 export interface CommandNumbers {
   readonly count: number;

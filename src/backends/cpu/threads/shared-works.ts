@@ -13,7 +13,7 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
 import { mostParts } from "./part-board.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The parts of one work, two or more. */
 export type SharedWork =

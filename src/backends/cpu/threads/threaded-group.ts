@@ -18,9 +18,8 @@ import { programFlights } from "../../flight/program-flights.ts";
 import { type AddressSpace, createGroupMemory, layOutProgram } from "../address-space.ts";
 import { currentCommand, now, numberCommands, runningWords, traceOf } from "./command-numbers.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
-import type { Outside, OutsideRun } from "./outside.ts";
 import { boardWords } from "./part-board.ts";
-import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
+import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords, type Scheduler } from "./scheduler.ts";
 import { mostScratch, partitionKernels } from "./shared-works.ts";
 import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from "./worker-pool.ts";
 
@@ -264,3 +263,18 @@ export function createMemoryPool(): MemoryPool {
     },
   };
 }
+
+/*
+ * What a run has to do with other processes: the part of a threaded group that a back end over several processes
+ * provides. Streams that wait for another process are parked, so the run is held open until `run` releases it.
+ */
+
+export interface OutsideRun {
+  /**
+   * Called in every run, together with the workers. Resolves when the run is over in all processes, after `releaseRun`,
+   * or when it was aborted: with the reason, if that lies in another process.
+   */
+  readonly run: (scheduler: Scheduler) => Promise<Diagnostic | null>;
+}
+
+type Outside = (shared: SharedProgram, progress: RunProgress) => OutsideRun;

@@ -11,9 +11,8 @@ import type { Compute, Execution, Observer, Sharing } from "../../../machine/exe
 import { step } from "../../../machine/step.ts";
 import { createMachineTables } from "../../../machine/tables.ts";
 import { performMoves } from "../../../machine/transfers/arrival.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { createRandom } from "../../../support/random.ts";
-import { unreachable } from "../../../support/unreachable.ts";
 import type { AddressSpace } from "../address-space.ts";
 import { libraryGemms } from "../blas/blas-gemms.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";

@@ -4,8 +4,7 @@
  */
 import type { AttentionKernel } from "../../../commands/attention.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, unreachable } from "../../../support/invariant.ts";
 import { callFailed } from "../bindings/call-error.ts";
 import {
   cudnnPrototypes,

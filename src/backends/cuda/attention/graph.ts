@@ -2,7 +2,7 @@
  * A graph of cuDNN's operations as plain data: tensors of four axes, and the operations in order. A virtual tensor
  * exists inside of the kernel only.
  */
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { aligned, type Four, type PlacedOperand } from "./layout.ts";
 
 export type GraphType = "half" | "bfloat16" | "float" | "int32" | "bool";

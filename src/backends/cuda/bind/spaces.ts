@@ -3,8 +3,7 @@
  * in device memory, every rank's symmetric arena in peer memory. After each symmetric arena lie the slots that its rank
  * waits on and the gates of its link kernels.
  */
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, unreachable } from "../../../support/invariant.ts";
 import type { DeviceMemory } from "../memory/device-memory.ts";
 import type { PeerHeap } from "../memory/peer-memory.ts";
 import type { Address } from "../ops/address.ts";

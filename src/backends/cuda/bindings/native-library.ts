@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
 import { DiagnosticError, fail } from "../../../diagnostics/diagnostic.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { keysOf } from "../../../support/invariant.ts";
 
 /** A C prototype per function, in koffi's notation. */
 export type Prototypes = Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ import path from "node:path";
 import process from "node:process";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { callFailed } from "../bindings/call-error.ts";
-import { readCached, writeCached } from "../disk-cache.ts";
+import { readCached, writeCached } from "../require-gpus.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import { NVRTC_ERROR_COMPILATION, NVRTC_SUCCESS, type NvrtcFunctions, nvrtcPrototypes } from "../bindings/nvrtc-api.ts";
 import { out } from "../gpu.ts";

@@ -5,8 +5,7 @@ import { coefficientOf, lastNeeded, loopsBehind } from "../../../kernels/nests/a
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
 import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { at, invariant } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import {
   type BodyContext,

@@ -8,14 +8,30 @@
  */
 import { at, invariant } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
-import type { RowGroup, RowNest } from "./plan/row-group.ts";
+import { type RowGroup, type RowNest, registersReadBy } from "./plan/row-group.ts";
 import { accessForm, type AlignmentOf, indexForm, vectorWidth, widest } from "./plan/vector-width.ts";
-import { type BodyContext, registerName } from "./text/body-text.ts";
-import { decodeElementText, elementBytes } from "./text/element-text.ts";
-import { indexType, offsetType, widerType } from "./text/index-text.ts";
+import {
+  type BodyContext,
+  registerName,
+  loadedElements,
+  loadLines,
+  registerLines,
+  resultName,
+  valueLines,
+} from "./text/body-text.ts";
+import { decodeElementText, elementBytes, encodeElementText } from "./text/element-text.ts";
+import { indexType, offsetType, widerType, affineText, divisionVariables, loopVariables } from "./text/index-text.ts";
 import { kernelOf } from "./text/prelude.ts";
-import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
-import { type RowForm, rowNestLines } from "./text/row-text.ts";
+import {
+  resultAccesses,
+  parametersOf,
+  parametersText,
+  elementLines,
+  storedLines,
+  storeLines,
+} from "./text/result-text.ts";
+import { computeType, operand } from "../../../numerics/scalar/expression.ts";
+import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 
 export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSource {
   const { nests, rows, elements, lanes, threads } = group;
@@ -104,4 +120,229 @@ function contextOf(
     offsetType: type,
     given: new Map([...given].map(([i, { nest: source, load }]) => [i, textOf(source, load)])),
   };
+}
+
+/*
+ * The nests of a kernel over rows. `k` is the row of a lane and `r` a vector of it. `n<i>kept` holds the values of nest i
+ * for the elements of the lane, or `n<i>at` computes one again; `n<i>total` is its value for the row, which every lane
+ * has.
+ */
+
+const warpThreads = 32;
+
+interface RowForm {
+  readonly group: RowGroup;
+  /** The type of offsets, and of numbers of rows and vectors. */
+  readonly type: string;
+  readonly width: number;
+  /** Vectors of a row that a lane takes. */
+  readonly copies: number;
+  /** Whether there is the row `k`, and the vector `r` of a row: empty if there always is. */
+  readonly inRange: readonly string[];
+  readonly inRow: readonly string[];
+  readonly contexts: readonly BodyContext[];
+}
+
+/** The lines of one nest of a kernel over rows. */
+function rowNestLines(form: RowForm, member: RowNest, index: number): readonly string[] {
+  switch (member.form) {
+    case "row":
+      return ofRow(form, member, index);
+    case "elements":
+      return ofElements(form, member, index);
+    case "reduction":
+      return ofReduction(form, member, index);
+  }
+}
+
+/** One value per row, which every lane computes. */
+function ofRow(form: RowForm, { nest, stores }: RowNest, index: number): readonly string[] {
+  const context = at(form.contexts, index);
+  return [
+    `${scalarTypes[computeType[nest.target.dtype]]} n${index}total = 0;`,
+    openIf(form.inRange),
+    ...variables(form, context, false),
+    ...registerLines(context, 1),
+    ...loadLines(context, "0"),
+    ...valueLines(context, "0", "0"),
+    `n${index}total = ${resultName(context)};`,
+    ...(stores ? storeTotal(context, index) : []),
+    "}",
+  ];
+}
+
+function ofElements(form: RowForm, member: RowNest, index: number): readonly string[] {
+  const { nest, stores, again } = member;
+  const context = at(form.contexts, index);
+  const { width, copies, group } = form;
+  const isRead = group.nests.some(({ given }) =>
+    [...given.values()].some((source) => source.nest === index && source.load === null),
+  );
+  const isAgain = isRead && again;
+  if (isAgain && !stores) return [...loaded(form, context), ...valueFunction(context, index)];
+  const kept = isRead && !isAgain;
+  return [
+    ...(kept ? [`${scalarTypes[computeType[nest.target.dtype]]} n${index}kept[${copies}][${width}];`] : []),
+    ...loaded(form, context),
+    ...(isAgain ? valueFunction(context, index) : []),
+    ...overVectors(form, context, [
+      ...(stores ? storedLines(context, width) : []),
+      "#pragma unroll",
+      `for (int v = 0; v < ${width}; v++) {`,
+      ...elementLines(context, stores, "u"),
+      ...(kept ? [`n${index}kept[u][v] = n${index}result;`] : []),
+      "}",
+      ...(stores ? storeLines(context, width) : []),
+    ]),
+  ];
+}
+
+/** The value for element `v` of vector `u`, from registers. */
+function valueFunction(context: BodyContext, index: number): readonly string[] {
+  return [
+    `const auto n${index}at = [&](int u, int v) {`,
+    ...valueLines(context, "u", "v"),
+    `return ${resultName(context)};`,
+    "};",
+  ];
+}
+
+/**
+ * Lets the compiler forget, after the reduction `index`, what it computed from registers of which later nests compute
+ * values again. It would keep those values, in more registers than leave room for another block.
+ */
+function forgetLines({ group: { nests }, copies, contexts }: RowForm, index: number): readonly string[] {
+  const given = nests.slice(index + 1).flatMap((later) => [...later.given.values()]);
+  const again = new Set(given.flatMap(({ nest, load }) => (load === null ? nest : [])));
+  const lines = [...again]
+    .filter((nest) => at(nests, nest).again)
+    .flatMap((nest) => registersReadBy(nests, nest))
+    .filter(({ nest }) => nest <= index)
+    .flatMap(({ nest, load, access }) => {
+      const bytes = loadedElements(at(contexts, nest), access) * elementBytes(access.dtype);
+      const name = registerName(at(contexts, nest), load);
+      // A few bytes are not worth it.
+      return bytes % 4 === 0
+        ? `for (int i = 0; i < ${bytes / 4}; i++) asm volatile("" : "+r"(((unsigned *)${name}[u])[i]));`
+        : [];
+    });
+  if (lines.length === 0) return [];
+  const distinct = [...new Set(lines)].flatMap((line) => ["#pragma unroll", line]);
+  return ["#pragma unroll", `for (int u = 0; u < ${copies}; u++) {`, ...distinct, "}"];
+}
+
+function ofReduction(form: RowForm, { nest, stores }: RowNest, index: number): readonly string[] {
+  const { reduction } = nest;
+  invariant(reduction !== null, "a reduction has semantics");
+  const context = at(form.contexts, index);
+  const { width } = form;
+  const type = scalarTypes[reduction.type];
+  const sum = `n${index}sum`;
+  const add = (left: string, right: string): string => `${left} = ${expressionText(reduction.combine, [left, right])};`;
+  return [
+    `${type} ${sum}[${width}];`,
+    "#pragma unroll",
+    `for (int v = 0; v < ${width}; v++) ${sum}[v] = ${constantText(reduction.type, reduction.identity)};`,
+    ...loaded(form, context),
+    ...overVectors(form, context, [
+      "#pragma unroll",
+      `for (int v = 0; v < ${width}; v++) {`,
+      ...valueLines(context, "u", "v"),
+      add(`${sum}[v]`, resultName(context)),
+      "}",
+    ]),
+    ...(width === 1 ? [] : ["#pragma unroll", `for (int v = 1; v < ${width}; v++) ${add(`${sum}[0]`, `${sum}[v]`)}`]),
+    ...addingLanes(form.group, index, type, add),
+    `const ${scalarTypes[computeType[nest.target.dtype]]} n${index}total = ${expressionText(reduction.finish, [`${sum}[0]`])};`,
+    ...(stores ? [openIf(form.inRange), ...variables(form, context, false), ...storeTotal(context, index), "}"] : []),
+    ...forgetLines(form, index),
+  ];
+}
+
+/** Adds the lanes of a row, so that each has the result. Lanes are all there, also those of a row beyond the last. */
+function addingLanes(
+  { lanes, threads }: RowGroup,
+  index: number,
+  type: string,
+  add: (left: string, right: string) => string,
+): readonly string[] {
+  const [sum, shared] = [`n${index}sum[0]`, `n${index}shared`];
+  const inWarp = Math.min(lanes, warpThreads);
+  const shuffles =
+    inWarp === 1
+      ? []
+      : [
+          "#pragma unroll",
+          `for (unsigned half = ${inWarp / 2}u; half > 0; half /= 2) {`,
+          `const ${type} other = __shfl_xor_sync(0xffffffffu, ${sum}, half);`,
+          add(sum, "other"),
+          "}",
+        ];
+  if (lanes <= warpThreads) return shuffles;
+  const warps = lanes / warpThreads;
+  return [
+    ...shuffles,
+    `__shared__ ${type} ${shared}[${threads / warpThreads}];`,
+    `if (threadIdx.x % ${warpThreads}u == 0) ${shared}[threadIdx.x / ${warpThreads}u] = ${sum};`,
+    "__syncthreads();",
+    `${sum} = ${shared}[threadIdx.x / ${lanes}u * ${warps}u];`,
+    "#pragma unroll",
+    `for (unsigned i = 1; i < ${warps}u; i++) {`,
+    `const ${type} other = ${shared}[threadIdx.x / ${lanes}u * ${warps}u + i];`,
+    add(sum, "other"),
+    "}",
+  ];
+}
+
+/** One lane stores the row's value. */
+function storeTotal({ nest: { target }, nameOf, prefix }: BodyContext, index: number): readonly string[] {
+  const value = operand(computeType[target.dtype], 0);
+  const to = `${nameOf(target.memory)}[${affineText(target.offset, `${prefix}i`)}]`;
+  return [`if (lane == 0) ${to} = ${encodeElementText(target.dtype, value, [`n${index}total`])};`];
+}
+
+/** Loads all vectors of the lane before any is used. */
+function loaded(form: RowForm, context: BodyContext): readonly string[] {
+  const registers = registerLines(context, form.copies);
+  return registers.length === 0 ? [] : [...registers, ...overVectors(form, context, loadLines(context, "u"))];
+}
+
+/** `lines` for each vector `u` of the lane. */
+function overVectors(form: RowForm, context: BodyContext, lines: readonly string[]): readonly string[] {
+  const { type, copies, inRange, inRow, group } = form;
+  return [
+    "#pragma unroll",
+    `for (int u = 0; u < ${copies}; u++) {`,
+    `const ${type} r = lane + u * ${group.lanes}u;`,
+    openIf([...inRange, ...inRow]),
+    ...variables(form, context, true),
+    ...lines,
+    "}",
+    "}",
+  ];
+}
+
+function openIf(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "{" : `if (${conditions.join(" && ")}) {`;
+}
+
+/** The loop variables at row `k`, and those at vector `r` of it. */
+function variables(form: RowForm, { nest, prefix }: BodyContext, inRow: boolean): readonly string[] {
+  const { type, width, group } = form;
+  const [rows, elements] = [nest.loops.slice(0, group.rowLoops), nest.loops.slice(group.rowLoops)];
+  return [
+    ...loopVariables(rows, "k", type, `${prefix}i`),
+    ...(inRow ? loopVariables(elements, "r", type, `${prefix}i`, width) : []),
+    ...(inRow || rowDivisions(nest, group.rowLoops) ? divisionVariables(nest.atoms, type, `${prefix}i`) : []),
+  ];
+}
+
+/** Whether the nest's divisions need no loop over elements. */
+function rowDivisions({ atoms, loops }: RowNest["nest"], rowLoops: number): boolean {
+  const elements = new Set(loops.slice(rowLoops).map(({ atom }) => atom));
+  return atoms.every(
+    (atom) =>
+      (atom.kind !== "quotient" && atom.kind !== "remainder") ||
+      atom.dividend.terms.every((term) => !elements.has(term.atom)),
+  );
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { readCached, writeCached } from "../disk-cache.ts";
+import { readCached, writeCached } from "../require-gpus.ts";
 import { fastestAlgorithm } from "./fastest-algorithm.ts";
 import type { GemmLayout, MatrixLayout } from "./gemm-layout.ts";
 import { type TrialPlace, type TrialTools, withTrial } from "./gemm-trial.ts";

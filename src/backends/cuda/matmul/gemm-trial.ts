@@ -3,8 +3,7 @@
  * GPU while it lasts; where there is too little, there is none.
  */
 import { dtypes, type FloatDType } from "../../../numerics/dtype.ts";
-import { emptyTensor, tensorBytes } from "../../../numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../../numerics/tensor/storage.ts";
+import { emptyTensor, tensorBytes, elementsOf } from "../../../numerics/tensor/host-tensor.ts";
 import { createRandom } from "../../../support/random.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";

@@ -2,19 +2,45 @@
  * GEMMs through cuBLASLt, as calls with their arguments bound. Each stream has its own workspace; recipes.ts chooses
  * the algorithms.
  */
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import { callFailed, checkedCalls } from "../bindings/call-error.ts";
-import { cublasLtPrototypes } from "../bindings/cublaslt-api.ts";
+import { type DType, dtypes, type FloatDType } from "../../../numerics/dtype.ts";
+import { callFailed, checkedCalls, type Checked } from "../bindings/call-error.ts";
+import {
+  cublasLtPrototypes,
+  CUBLAS_OP_N,
+  CUBLAS_OP_T,
+  CUBLASLT_ALGO_SIZE,
+  CUBLASLT_EPILOGUE_BIAS,
+  CUBLASLT_HEURISTIC_RESULT_SIZE,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+  CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_SCALE_MODES,
+  CUBLASLT_MATMUL_DESC_SCALE_POINTERS,
+  CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
+  CUBLASLT_MATMUL_DESC_TRANSA,
+  CUBLASLT_MATMUL_DESC_TRANSB,
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+  CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+  type CublasLtFunctions,
+} from "../bindings/cublaslt-api.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import { addressAlignment } from "../memory/device-memory.ts";
-import { createResources } from "../resources.ts";
-import { type GemmLayout, workspaceBytes } from "./gemm-layout.ts";
-import { createAlgorithmChooser } from "./choose-algorithm.ts";
-import { createRecipes, type GemmOperands, type Recipe } from "./recipes.ts";
+import { createResources, type Resources } from "../resources.ts";
+import { type GemmLayout, workspaceBytes, type MatrixLayout } from "./gemm-layout.ts";
+import { createAlgorithmChooser, type ChooseAlgorithm } from "./choose-algorithm.ts";
 import type { TrialTools } from "./gemm-trial.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
+import type { Out } from "../bindings/driver-api.ts";
+import { at } from "../../../support/invariant.ts";
 
 export interface GemmAddresses {
   readonly a: number;
@@ -152,4 +178,188 @@ export function smTarget(smCount: number, margin: number): number {
     expected: `fewer than ${smCount} SMs`,
     help: "use --schedule smMargin=8: kernels that access peers' memory have 8 thread blocks",
   });
+}
+
+/*
+ * The arguments of cuBLASLt for a GEMM, except addresses: descriptors of the operation and the matrices, and an
+ * algorithm. The library is queried once per shape, layout and alignment; choose-algorithm.ts picks among what it
+ * proposes. half and bfloat16 accumulate in float32, also across a split of k.
+ */
+
+/** The descriptors of one shape and its algorithm. */
+interface Recipe {
+  readonly descriptor: number;
+  readonly left: number;
+  readonly right: number;
+  readonly result: number;
+  /** The address of a cublasLtMatmulAlgo_t. */
+  readonly algorithm: number;
+}
+
+interface RecipeOptions {
+  /** An address, 0 without one. */
+  readonly bias: number;
+  /** Addresses of the scales of the left and the right operand; none unless the GEMM is scaled. */
+  readonly scales: readonly number[];
+  /** Alignments of the left operand, the right operand and the result. */
+  readonly alignments: readonly number[];
+  /** SMs that the GEMM may run on; 0 for all. */
+  readonly smCount: number;
+}
+
+/** Null if cuBLASLt has no algorithm. */
+type Recipes = (layout: GemmLayout, options: RecipeOptions) => Recipe | null;
+
+/** Where a GEMM reads and writes. */
+interface GemmOperands {
+  readonly left: number;
+  readonly right: number;
+  /** What is added to if the GEMM accumulates. */
+  readonly addend: number;
+  readonly result: number;
+  readonly workspace: number;
+  readonly stream: number;
+}
+
+interface RecipeTools {
+  readonly raw: CublasLtFunctions;
+  readonly call: Checked<CublasLtFunctions>;
+  readonly handle: number;
+  readonly blocks: HostBlocks;
+  /** Owns what is created. */
+  readonly resources: Resources;
+  readonly choose: ChooseAlgorithm;
+  /** Queues a GEMM; returns the library's status. */
+  readonly queue: (layout: GemmLayout, recipe: Recipe, operands: GemmOperands) => number;
+}
+
+/** Of the first library that takes a scale per row on Hopper. */
+const versionOfVectors = 120_900;
+
+/** More proposals have not been faster. */
+const mostAlgorithms = 8;
+
+/** The recipes throw `gpu-call-failed`. */
+function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: RecipeTools): Recipes {
+  const recipes = new Map<string, Recipe | null>();
+  const preference = out((value) => call.cublasLtMatmulPreferenceCreate(value));
+  resources.defer(() => call.cublasLtMatmulPreferenceDestroy(preference));
+  const prefer = (attribute: number, value: Uint8Array): void =>
+    call.cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, value.length);
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64(workspaceBytes));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+
+  const makeLayout = (dtype: FloatDType, layout: MatrixLayout, batchCount: number): number => {
+    const { rows, columns, leading, batchStride } = layout;
+    const made = out((value) =>
+      call.cublasLtMatrixLayoutCreate(value, dtypes[dtype].cuda.data, rows, columns, leading),
+    );
+    resources.defer(() => call.cublasLtMatrixLayoutDestroy(made));
+    if (batchCount > 1) {
+      const [count, stride] = [uint32(batchCount), uint64(batchStride)];
+      call.cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count, count.length);
+      call.cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride, stride.length);
+    }
+    return made;
+  };
+
+  const makeDescriptor = (
+    { dtype, left, right, hasBias, scaled }: GemmLayout,
+    { bias, scales, smCount }: RecipeOptions,
+  ): number => {
+    // CUBLAS_COMPUTE_* and the type of alpha and beta: float is float32 throughout, never TF32.
+    const [compute, scale] = dtype === "double" ? [70, 1] : [68, 0];
+    const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
+    resources.defer(() => call.cublasLtMatmulDescDestroy(made));
+    const set = (attribute: number, value: Uint8Array): void =>
+      call.cublasLtMatmulDescSetAttribute(made, attribute, value, value.length);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, uint32(left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, uint32(right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    if (hasBias) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32(CUBLASLT_EPILOGUE_BIAS));
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uint64(bias));
+    }
+    for (const [i, scale] of scales.entries()) {
+      set(at(CUBLASLT_MATMUL_DESC_SCALE_POINTERS, i), uint64(scale));
+      const mode = uint32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+      if (scaled?.vectors === true) set(at(CUBLASLT_MATMUL_DESC_SCALE_MODES, i), mode);
+    }
+    if (smCount > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(smCount));
+    return made;
+  };
+
+  const makeRecipe = (layout: GemmLayout, options: RecipeOptions): Recipe | null => {
+    const { dtype, batchCount } = layout;
+    const { alignments, smCount } = options;
+    if (layout.scaled?.vectors === true && raw.cublasLtGetVersion() < versionOfVectors) return null;
+    const descriptor = makeDescriptor(layout, options);
+    const left = makeLayout(layout.scaled?.left ?? dtype, layout.left, batchCount);
+    const right = makeLayout(layout.scaled?.right ?? dtype, layout.right, batchCount);
+    const result = makeLayout(dtype, layout.result, batchCount);
+    const [ofLeft = 1, ofRight = 1, ofResult = 1] = alignments;
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32(ofLeft));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32(ofRight));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32(ofResult));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32(ofResult));
+    const found = new Uint8Array(mostAlgorithms * CUBLASLT_HEURISTIC_RESULT_SIZE);
+    const returned: Out = [0];
+    const status = raw.cublasLtMatmulAlgoGetHeuristic(
+      handle,
+      descriptor,
+      left,
+      right,
+      result,
+      result,
+      preference,
+      mostAlgorithms,
+      found,
+      returned,
+    );
+    if (status !== 0 || returned[0] === 0) return null;
+    const algorithms = Array.from({ length: returned[0] }, (_, i) => {
+      const start = i * CUBLASLT_HEURISTIC_RESULT_SIZE;
+      return found.slice(start, start + CUBLASLT_ALGO_SIZE);
+    });
+    const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
+    const recipe: Recipe = { descriptor, left, right, result, algorithm: address };
+    const take = (algorithm: number): void => at(algorithms, algorithm).forEach((byte, i) => view.setUint8(i, byte));
+    // A trial has no scales.
+    const chosen =
+      layout.scaled !== undefined
+        ? 0
+        : choose({
+            layout,
+            alignments,
+            smCount,
+            algorithms,
+            queueOf: (place) => {
+              // A bias has no more elements than the left operand, and any values do.
+              const withBias = { ...options, bias: place.left };
+              const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
+              return (algorithm) => {
+                take(algorithm);
+                return queue(layout, trial, { ...place, addend: place.result });
+              };
+            },
+          });
+    take(chosen);
+    return recipe;
+  };
+
+  return (layout, options) => {
+    const key = JSON.stringify([layout, options]);
+    const known = recipes.get(key);
+    if (known !== undefined) return known;
+    const made = makeRecipe(layout, options);
+    recipes.set(key, made);
+    return made;
+  };
+}
+
+function uint32(value: number): Uint8Array {
+  return new Uint8Array(Uint32Array.of(value).buffer);
+}
+
+function uint64(value: number): Uint8Array {
+  return new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
 }

@@ -2,7 +2,7 @@
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { contiguousStrides, type View } from "../../../commands/view.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** One side of a call: a contiguous view, or scratch that replaces a strided one. */
 export type Piece =

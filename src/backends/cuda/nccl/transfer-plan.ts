@@ -9,8 +9,7 @@
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
 import type { Collective, PointToPointGroup, Transfer } from "../../../commands/command.ts";
 import { contiguousStrides, partOf, type View } from "../../../commands/view.ts";
-import { at, invariant } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { identityKernel } from "../kernels/plan/kernel-steps.ts";
 import { type Address, alignmentOf, type AddressPlace } from "../ops/address.ts";
 import { copyLaunch, type PlacedBox } from "../ops/copy-ops.ts";
@@ -26,7 +25,7 @@ import {
   type Reduced,
   type TransferPlan,
 } from "./plan-builder.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The plan of the rank at `position`. `operations` are those of the whole team in team order. */
 export function planCollective(operations: readonly Collective[], position: number): TransferPlan {

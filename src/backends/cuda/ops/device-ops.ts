@@ -11,20 +11,47 @@ import {
   type EventId,
   isBlocking,
   type StreamInfo,
+  type Launch,
 } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { isScaled } from "../../../ir/ops/kinds/contractions.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
+import { makeId, at, dispatch, type RuleTable, invariant } from "../../../support/invariant.ts";
 import { communicatorTeams } from "../nccl/communicators.ts";
-import { commandWork } from "./command-work.ts";
 import type { DeviceOp, DeviceOps, PeerWait } from "./device-op.ts";
 import { joinWork, type ListedWork, type StreamWork, workOp } from "./join-work.ts";
 import { commandPlace, programNotes } from "./list-notes.ts";
-import { commandOf, waitRuns } from "./memory-operations.ts";
+import { commandOf, waitRuns, progressWord, type StreamOperation } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
-import { createPlanningTables, type DeviceTarget } from "./planning.ts";
+import {
+  createPlanningTables,
+  type DeviceTarget,
+  launchOf,
+  type LinkLaunch,
+  type Planning,
+  type QueuedWork,
+} from "./planning.ts";
+import { isAttention } from "../../../commands/attention.ts";
+import { touchesPeers } from "../../../commands/barriers.ts";
+import { type Parameter, kernelName, type KernelSource } from "../kernels/kernel-source.ts";
+import {
+  noBarriers,
+  barrierAfter,
+  barrierBefore,
+  barrierParameters,
+  type Barriers,
+} from "../kernels/text/barrier-text.ts";
+import { type Address, alignmentOf, type ProgressWord } from "./address.ts";
+import { barrierValues, noOperations, barrierShapes } from "./barrier-operations.ts";
+import { copyOps } from "./copy-ops.ts";
+import { kernelOps, launchOperands } from "./launch-ops.ts";
+import { transferOps } from "../nccl/transfer-plan.ts";
+import type { Kernel } from "../../../commands/kernel.ts";
+import { kernelPhases } from "../../../kernels/kernel-plan.ts";
+import { elementwiseBody, vectorsOf } from "../kernels/elementwise-kernel.ts";
+import { groupPhases } from "../kernels/plan/nest-groups.ts";
+import { kernelOf } from "../kernels/text/prelude.ts";
+import type { AlignmentOf } from "../kernels/plan/vector-width.ts";
 
 /** Tensor cores take floats of 8 bits from Ada on. */
 export const scaledCapability = 89;
@@ -168,4 +195,126 @@ export function streamPriorities(streams: readonly Pick<StreamInfo, "role">[]): 
     if (role === "worker") return ++workers;
     return role === "caller" ? 1 : 0;
   });
+}
+
+/*
+ * Turns one rank's commands into work for its streams. Signals reach the driver before the waits that follow them in
+ * the list, as hardware with fewer queues than streams requires.
+ */
+
+const table: RuleTable<Command, readonly QueuedWork[], [number, Planning]> = {
+  launch: (command, index, planning) => {
+    const launch = linkLaunch(command, index, planning);
+    if (launch !== null) return [{ kind: "linkKernel", operations: noOperations, ...launch }];
+    return each(kernelOps(command, index, planning));
+  },
+  copy: (command, index, planning) => {
+    const { buffers } = planning.program;
+    const crossesLink = [command.source, command.destination].some(
+      ({ buffer }) => at(buffers, buffer).rank !== planning.rank,
+    );
+    return each(copyOps(command, index, crossesLink, planning));
+  },
+  transfer: (command, index, planning) => [
+    { kind: "memory", operations: [sayProgress(index, command.stream)] },
+    ...each(transferOps(command, index, planning)),
+  ],
+  recordEvent: ({ event, stream }, command) => each([{ kind: "record", stream, command, event }]),
+  waitEvent: ({ event, stream }, command) => each([{ kind: "wait", stream, command, event }]),
+  signal: ({ slot }, _, { places }) => [
+    { kind: "memory", operations: [{ kind: "signal", word: places.wordOf(slot) }] },
+  ],
+  waitSignal: ({ slot, stream }, index, { places }) => {
+    const says = { progress: progressOf(stream), says: progressWord(index) };
+    return [{ kind: "memory", operations: [{ kind: "wait", word: places.wordOf(slot), ...says }] }];
+  },
+  alloc: () => [],
+  free: () => [],
+};
+
+/** The work of the command at `index` of the rank's list; none for lifetime marks. */
+function commandWork(index: number, planning: Planning): readonly QueuedWork[] {
+  const command = at(at(planning.program.ranks, planning.rank).commands, index);
+  return dispatch<Command, readonly QueuedWork[], [number, Planning]>(table, command, index, planning);
+}
+
+function each(ops: readonly DeviceOp[]): readonly QueuedWork[] {
+  return ops.map((op) => ({ kind: "op", op }));
+}
+
+function progressOf(stream: CommandStreamId): ProgressWord {
+  return { space: "progress", stream };
+}
+
+function sayProgress(index: number, stream: CommandStreamId): StreamOperation {
+  return { kind: "say", progress: progressOf(stream), value: progressWord(index) };
+}
+
+/** For a kernel that accesses peers' memory in one loop over elements; null for others. `index` is the command's. */
+function linkLaunch(command: Launch, index: number, planning: Planning): LinkLaunch | null {
+  const { program, rank, places } = planning;
+  if (!touchesPeers(program, rank, command)) return null;
+  const kernel = at(program.kernels, command.kernel);
+  if (isAttention(kernel)) return null;
+  const operand = launchOperands(command, planning);
+  const alignment = (memory: Parameters<typeof operand>[0]): number => alignmentOf(operand(memory));
+  const alone = linkKernel(kernel, alignment, noBarriers);
+  if (alone === null) return null;
+  const valueOf = (parameter: Parameter): Address | number =>
+    parameter.kind === "origin" ? at(command.origins ?? [], parameter.position) : operand(parameter);
+  return {
+    blocks: alone.grid[0],
+    launch: (operations) => {
+      const source = linkKernel(kernel, alignment, barrierShapes(operations));
+      invariant(source !== null, "barriers do not change what a kernel can be", { index });
+      const parameters = [...source.parameters.map(valueOf), ...barrierValues(operations, places.gateOf(index))];
+      return launchOf(planning, { stream: command.stream, command: index }, source, parameters);
+    },
+  };
+}
+
+/*
+ * The kernel of a combination over links. It has few thread blocks, which leaves most SMs to the GEMM beside it, and
+ * many wide loads in flight per thread, because peers' memory has a high latency. It synchronizes with the peers
+ * itself.
+ *
+ *     8 blocks of 512 threads, each with 16 loads of 16 bytes in flight: 4 vectors of 4 ranks' inputs
+ */
+
+const blockThreads = 512;
+/**
+ * Measured on H200: with 16-byte accesses 8 blocks are as fast as 64. Narrower accesses need more blocks for the same
+ * bytes in flight.
+ */
+const fewBlocks = 8;
+const mostBlocks = 64;
+const wideBytes = 16;
+const loadsPerThread = 16;
+
+/**
+ * Null for a kernel that is not one loop over elements. The signals' and waits' parameters follow those of
+ * `parameters`.
+ */
+export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, barriers: Barriers): KernelSource | null {
+  const [group, ...others] = groupPhases(kernelPhases(kernel).phases);
+  if (group?.kind !== "nests" || others.length > 0) return null;
+  const { nests } = group;
+  const { width, vectors, bytes } = vectorsOf(nests, alignmentOf);
+  const wanted = Math.min(mostBlocks, Math.ceil((fewBlocks * wideBytes) / bytes));
+  const blocks = Math.max(1, Math.min(wanted, Math.ceil(vectors / blockThreads)));
+  const copies = Math.max(1, Math.floor(loadsPerThread / kernel.inputs.length));
+  const stride = blocks * blockThreads;
+  const most = vectors + stride * copies;
+  const { parameters, parameterText, type, lines } = elementwiseBody(nests, { width, vectors, copies, stride, most });
+  const all = [parameterText, ...barrierParameters(barriers)].join(", ");
+  const text = [
+    `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${all}) {`,
+    ...barrierBefore(barriers, blocks, blockThreads),
+    `for (${type} first = blockIdx.x * ${blockThreads}u + threadIdx.x; first < ${vectors}u; first += ${stride * copies}u) {`,
+    ...lines,
+    "}",
+    ...barrierAfter(barriers, blocks, blockThreads),
+    "}",
+  ];
+  return kernelOf(text, [blocks, 1, 1], blockThreads, parameters);
 }

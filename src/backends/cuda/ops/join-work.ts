@@ -11,8 +11,7 @@
  * stream's wait could hang.
  */
 import type { CommandStreamId } from "../../../commands/command.ts";
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, unreachable } from "../../../support/invariant.ts";
 import { isInOrder, takenBefore } from "./barrier-operations.ts";
 import type { DeviceOp } from "./device-op.ts";
 import { memoryOperations } from "./memory-operations.ts";

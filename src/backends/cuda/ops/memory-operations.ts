@@ -9,8 +9,7 @@
  * H200, longer than the rest. All words stay 1 until the last signal has arrived, so in a run that hangs the words show
  * which signals are missing.
  */
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, unreachable } from "../../../support/invariant.ts";
 import { isSameWord, type ProgressWord, type Word } from "./address.ts";
 
 /** The operations of commands. */

@@ -1,5 +1,5 @@
 /** The inputs from which device operations of commands are planned, and the forms of a command's work. */
-import { getOrMake } from "../../../support/lists.ts";
+import { getOrMake } from "../../../support/invariant.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { KernelSource } from "../kernels/kernel-source.ts";
 import type { KernelStep, KernelSteps } from "../kernels/plan/kernel-steps.ts";

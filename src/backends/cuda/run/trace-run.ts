@@ -5,9 +5,8 @@
  * time on the world clock, which puts the times of several GPUs on one axis.
  */
 import type { Command, CommandStreamId } from "../../../commands/command.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
-import type { TraceEvent, TraceOrigin } from "../../../trace/event.ts";
+import { makeId, at } from "../../../support/invariant.ts";
+import type { TraceEvent, TraceOrigin } from "../../../trace/event-table.ts";
 import type { Action } from "../bind/bind-op.ts";
 import type { Checked } from "../bindings/call-error.ts";
 import { CUDA_ERROR_NOT_READY, type DriverFunctions, type Out } from "../bindings/driver-api.ts";

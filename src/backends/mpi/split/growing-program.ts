@@ -4,9 +4,8 @@ import type { BufferId } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
 import type { Program, Slot } from "../../../commands/program.ts";
 import { contiguousStrides, isEmpty, type View } from "../../../commands/view.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { makeId, at } from "../../../support/invariant.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 export interface GrowingProgram extends Additions {
   readonly program: Program;

@@ -8,8 +8,7 @@ import type { Command, Copy, Launch, Origin, SlotId, TransferId } from "../../..
 import { accumulates, type Operand } from "../../../commands/kernel.ts";
 import type { Participant, Program, RankProgram } from "../../../commands/program.ts";
 import { isEmpty, refOf, type View } from "../../../commands/view.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { makeId, at, invariant } from "../../../support/invariant.ts";
 import { type Channel, type GrowingProgram, growingProgram, type ChannelPayload } from "./growing-program.ts";
 import { splitTransfer } from "./split-transfer.ts";
 

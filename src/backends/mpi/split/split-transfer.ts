@@ -11,9 +11,8 @@ import type { Command, SlotId } from "../../../commands/command.ts";
 import type { LinkedTransfer, Participant } from "../../../commands/program.ts";
 import { isEmpty, operandOf, refOf, type View } from "../../../commands/view.ts";
 import { copyChains, type Move, movesTo } from "../../../machine/transfers/moves.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { at, invariant, pushTo } from "../../../support/invariant.ts";
 import type { GrowingProgram } from "./growing-program.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 /** What replaces the transfer commands, in order of participants. */
 export type SplitTransfer = readonly (readonly Command[])[];

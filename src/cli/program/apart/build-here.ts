@@ -14,7 +14,7 @@ import { loadProgram } from "../load-program.ts";
 import type { SourceMaps } from "../source-maps.ts";
 import { displayPath, inUserCode } from "../user-code.ts";
 import type { ThreadRequest } from "./build-request.ts";
-import { getOrMake } from "../../../support/lists.ts";
+import { getOrMake } from "../../../support/invariant.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
 export async function buildHere({ file, devices, hosts, set }: ThreadRequest): Promise<BuiltData> {

@@ -3,10 +3,9 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { counted } from "../../../support/wording.ts";
 import type { CommandList } from "../../command-list.ts";
 import type { Collective } from "../../command.ts";
-import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
+import { type CollectiveUse, disagreement, unfitViews, type CommandRef, mismatch } from "./problems.ts";
 import { type Meanings, otherMeaning } from "./meaning.ts";
-import { type CommandRef, mismatch } from "./problems.ts";
-import { getOrMake, pushTo } from "../../../support/lists.ts";
+import { getOrMake, pushTo } from "../../../support/invariant.ts";
 
 /** A transfer that one rank posts, with its buffers numbered over all ranks. */
 export interface Posted<Operation> extends CommandRef {

@@ -10,8 +10,7 @@ import { collectives } from "../../collectives.ts";
 import type { CommandList } from "../../command-list.ts";
 import { regionOf } from "../../region.ts";
 import { sameNumbers, type View } from "../../view.ts";
-import type { CollectiveUse } from "./check-collective.ts";
-import { type CommandRef, type End, type Mismatch, mismatch } from "./problems.ts";
+import { type CollectiveUse, type CommandRef, type End, type Mismatch, mismatch } from "./problems.ts";
 
 /** The lists of all ranks, and their buffers numbered over all ranks. */
 export interface Meanings {

@@ -3,15 +3,13 @@
  * separate slots, so that pairs in flight at the same time never take each other's signals.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
+import { makeId, at, getOrMake } from "../../../support/invariant.ts";
 import type { CommandList, OneSided } from "../../command-list.ts";
 import type { SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
 import type { View } from "../../view.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
 import { type CommandRef, mismatch, unmatched, viewMismatch } from "./problems.ts";
-import { getOrMake } from "../../../support/lists.ts";
 
 /** The pairs of one rank, by their numbers in its list. */
 export interface RankPairs {

@@ -6,21 +6,19 @@
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { makeId, at, invariant } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
 import type { BufferId } from "../../buffer.ts";
+import type { Collective, SlotId } from "../../command.ts";
 import { collectives } from "../../collectives.ts";
 import type { CommandList, PeerCollective, SlotRole } from "../../command-list.ts";
-import type { Collective, SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
 import { cutIntoSlices, positionsWithSlice, type ShareSlices, viewsToCut } from "../../slices.ts";
 import { sameNumbers, type View } from "../../view.ts";
 import { relocateCollective } from "../relocate.ts";
-import type { CollectiveUse } from "./check-collective.ts";
+import { type CollectiveUse, mismatch } from "./problems.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import type { Meanings } from "./meaning.ts";
-import { mismatch } from "./problems.ts";
 
 export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */

@@ -1,8 +1,6 @@
 /** Matches and numbers the transfers of all lists: collectives and point-to-point groups. */
-import { getOrMake } from "../../../support/lists.ts";
+import { getOrMake, makeId, at } from "../../../support/invariant.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
 import { createUnionFind } from "../../../support/union-find.ts";
 import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import type { Collective, PointToPointGroup, TransferId } from "../../command.ts";

@@ -10,8 +10,7 @@
  *   c:          |--| 1 KiB
  *   d:       |-----| 1 KiB
  */
-import { at } from "../../../support/invariant.ts";
-import { countWhile } from "../../../support/lists.ts";
+import { at, countWhile } from "../../../support/invariant.ts";
 import { createRandom } from "../../../support/random.ts";
 
 export interface Stack {

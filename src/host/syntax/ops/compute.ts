@@ -4,8 +4,7 @@ import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
 import { unaryFunctions } from "../../../ir/ops/functions/unary.ts";
 import type { CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, UnaryOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { at, keysOf } from "../../../support/invariant.ts";
 import { failAt } from "../text/source.ts";
 import {
   expect,

@@ -18,14 +18,20 @@ import {
 } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { atTensor, parseTensor } from "../values/tensor.ts";
-import { sdpaBackwardSyntax, sdpaSyntax } from "./attention.ts";
+import { sdpaBackwardSyntax, sdpaSyntax, groupedMatmulSyntax, linearSyntax, matmulSyntax } from "./contractions.ts";
 import { castSyntax, readCastInParentheses, readPrefixed, reductionSyntax, unarySyntax } from "./compute.ts";
-import { groupedMatmulSyntax, linearSyntax, matmulSyntax } from "./contractions.ts";
-import { fullSyntax, iotaSyntax, randomSyntax } from "./creation.ts";
-import { argsortSyntax, gatherSyntax, indexSelectSyntax, scanSyntax, scatterAddSyntax } from "./indexing.ts";
+import {
+  fullSyntax,
+  iotaSyntax,
+  randomSyntax,
+  argsortSyntax,
+  gatherSyntax,
+  indexSelectSyntax,
+  scanSyntax,
+  scatterAddSyntax,
+} from "./creation.ts";
 import { atNumber, type OpContext, type OpReader, type OpSyntax } from "./op-syntax.ts";
-import { binarySyntax, readBinary, ternarySyntax } from "./operators.ts";
-import { catSyntax, expandSyntax, padSyntax, sliceSyntax } from "./shape.ts";
+import { binarySyntax, readBinary, ternarySyntax, catSyntax, expandSyntax, padSyntax, sliceSyntax } from "./shape.ts";
 import { broadcastSyntax, permuteSyntax, reshapeSyntax, selectSyntax, setSyntax, squeezeSyntax } from "./views.ts";
 
 const rows: { readonly [K in OpKind]: OpSyntax<Extract<Op, { readonly kind: K }>> } = {

@@ -1,11 +1,8 @@
 /** Fields that several kinds of statements share: their printers and parsers. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
-import type { DumpStyle } from "../../../ir/print-style.ts";
+import { type DumpStyle, printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { printTensor } from "../../../ir/print-tensor.ts";
-import { printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { makeId, at, keysOf } from "../../../support/invariant.ts";
 import { backendNames, type CommunicatorBackend } from "../../collectives.ts";
 import type { ExprId, StreamId } from "../../nodes.ts";
 import type { PrintContext, ReadContext } from "../context.ts";

@@ -10,8 +10,7 @@ import {
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
 import { constant, printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { makeId, at, invariant } from "../../../support/invariant.ts";
 import { collectives, reduceOpNames } from "../../collectives.ts";
 import type {
   Allocate,

@@ -8,10 +8,9 @@ import {
   type Tensor,
 } from "../../../ir/domain.ts";
 import { deviceIndices, didTypes } from "../../../ir/parallel-type.ts";
-import { irSpellings } from "../../../ir/print-style.ts";
+import { irSpellings } from "../../../ir/scalar/scalar.ts";
 import { iterLetters } from "../../../ir/print-tensor.ts";
-import { makeId } from "../../../support/ids.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { makeId, keysOf } from "../../../support/invariant.ts";
 import { expectNumber, failExpected, isDigit, peek, type DumpScanner, skipBlanks, take } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { domainsHelp } from "./domain-notes.ts";

@@ -7,7 +7,7 @@
  * used: nvFuser also prints parts of sizes there, in forms that Braid's scalars do not have.
  */
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
+import { makeId } from "../../../support/invariant.ts";
 import type { HostStream, StreamId } from "../../nodes.ts";
 import {
   expectAcrossLines,

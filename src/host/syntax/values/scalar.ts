@@ -1,7 +1,6 @@
 /** Scalars that a dump prints in full: `( ( 8 + ( rank - streamIdx ) ) % 8 )`, `( ceilDiv(i0, 3) )`. */
-import { irSpellings } from "../../../ir/print-style.ts";
-import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../../ir/scalar/scalar.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { irSpellings, binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../../ir/scalar/scalar.ts";
+import { keysOf } from "../../../support/invariant.ts";
 import { failAt } from "../text/source.ts";
 import {
   expect,

@@ -8,7 +8,7 @@
  */
 import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../../ir/domain.ts";
 import { foldMul, isConstant } from "../../../ir/scalar/fold.ts";
-import { makeId } from "../../../support/ids.ts";
+import { makeId } from "../../../support/invariant.ts";
 import { transformsTitle } from "../text/source.ts";
 
 /** What of a container tells its split axes. */

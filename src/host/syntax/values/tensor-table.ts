@@ -5,7 +5,7 @@
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
+import { makeId } from "../../../support/invariant.ts";
 import type { SplitReading } from "./split-axes.ts";
 import type { DomainNotes } from "./domain-notes.ts";
 import { failAt, type DumpSource } from "../text/source.ts";

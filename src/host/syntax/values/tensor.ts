@@ -17,9 +17,7 @@ import { didTypes } from "../../../ir/parallel-type.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
 import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { type DType, dtypesBy } from "../../../numerics/dtype.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
+import { makeId, at, keysOf } from "../../../support/invariant.ts";
 import {
   expect,
   expectNumber,

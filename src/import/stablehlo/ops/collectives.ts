@@ -21,7 +21,7 @@ import { devicePartOf, sizesOf, type MlirValue } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerOf, reduceWith } from "./reductions.ts";
 import { contradicted, madeValue, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 function manualOf(reading: Reading): Manual {
   return (

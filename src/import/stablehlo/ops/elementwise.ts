@@ -24,8 +24,7 @@ import {
   sub,
   where,
 } from "../../../ir/api/ops.ts";
-import { apply, callOf } from "../../../ir/api/ops/apply.ts";
-import { binary } from "../../../ir/api/ops/operands.ts";
+import { apply, callOf, binary } from "../../../ir/api/ops/apply.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { binaryExpression, unaryExpression } from "../../../ir/ops/functions/expressions.ts";
 import type { BinaryOpType, UnaryOpType } from "../../../ir/ops/op.ts";
@@ -49,7 +48,7 @@ import {
   readRow,
   typeText,
 } from "./reading.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The elements of an elementwise result, if all operands are known; null otherwise. */
 function knownOf(

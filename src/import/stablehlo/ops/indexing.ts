@@ -44,7 +44,7 @@ import {
 } from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
 import { counter } from "./slices.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The fields of both ops, which spell them differently. */
 interface Fields {

@@ -1,6 +1,6 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
 import { amax, amin, argmax, broadcast, cast, neg, prod, sum } from "../../../ir/api/ops.ts";
-import { binary } from "../../../ir/api/ops/operands.ts";
+import { binary } from "../../../ir/api/ops/apply.ts";
 import { scan } from "../../../ir/api/ops/ordered.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";

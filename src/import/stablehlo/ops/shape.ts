@@ -1,7 +1,7 @@
 /** Ops that move elements without computing. */
 import { broadcast, cast, cat, indexSelect, iota, pad, permute, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { elementCount, positionOf } from "../../../numerics/tensor/storage.ts";
+import { elementCount, positionOf } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";

@@ -5,7 +5,7 @@
 import { div, mul } from "../../../ir/api/ops/elementwise.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import {
   exchangeParts,

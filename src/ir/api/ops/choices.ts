@@ -2,11 +2,10 @@
 import { dtypes } from "../../../numerics/dtype.ts";
 import { isNumber } from "../../ops/number-operand.ts";
 import type { TensorView } from "../tensor-view.ts";
-import { callOf, castTo } from "./apply.ts";
+import { callOf, castTo, binary, type BinaryOperand, ternary } from "./apply.ts";
 import { requireTaken } from "../../ops/dtype-rules.ts";
 import { abs } from "./functions.ts";
 import { mark } from "./compositions/compose.ts";
-import { binary, type BinaryOperand, ternary } from "./operands.ts";
 
 /** The larger element, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
 export function maximum(a: BinaryOperand, b: BinaryOperand): TensorView {

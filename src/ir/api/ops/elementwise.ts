@@ -2,8 +2,7 @@
 import { type DType, dtypes, isComputed } from "../../../numerics/dtype.ts";
 import { requireDType } from "../fusion.ts";
 import type { TensorView } from "../tensor-view.ts";
-import { apply, callOf, castTo } from "./apply.ts";
-import { binary, type BinaryOperand } from "./operands.ts";
+import { apply, callOf, castTo, binary, type BinaryOperand } from "./apply.ts";
 
 export type { BinaryOperand };
 

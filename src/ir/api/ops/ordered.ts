@@ -2,7 +2,7 @@
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type Call, reject, resolveAxis } from "../../ops/call.ts";
-import { argsortSpec, scanSpec } from "../../ops/kinds/ordered.ts";
+import { argsortSpec, scanSpec } from "../../ops/kinds/reduction.ts";
 import type { ReductionOpType } from "../../ops/op.ts";
 import { constantValue } from "../../scalar/fold.ts";
 import { constant } from "../../scalar/scalar.ts";

@@ -4,11 +4,10 @@ import { isNumber } from "../../ops/number-operand.ts";
 import { requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryAxes } from "../../ops/kinds/elementwise.ts";
 import type { TensorView } from "../tensor-view.ts";
-import { callOf } from "./apply.ts";
+import { callOf, binary, type BinaryOperand } from "./apply.ts";
 import { mark } from "./compositions/compose.ts";
 import { add, mul, sub } from "./elementwise.ts";
 import { normalCdf, reciprocal, rsqrt, silu, sqrt } from "./functions.ts";
-import { binary, type BinaryOperand } from "./operands.ts";
 
 /**
  * a to the power of b. Shapes, dtypes and errors as in `add`; integers become float, unless b is a whole number from 0

@@ -2,9 +2,8 @@
 import { at } from "../../../support/invariant.ts";
 import { type Call, type CallArgument, reject, resolveAxis } from "../../ops/call.ts";
 import { promoteDTypes } from "../../ops/dtype-rules.ts";
-import { broadcastSpec, expandSpec } from "../../ops/kinds/views/broadcast.ts";
+import { broadcastSpec, expandSpec, reshapeSpec } from "../../ops/kinds/views/broadcast.ts";
 import { catSpec, padSpec } from "../../ops/kinds/views/pad.ts";
-import { reshapeSpec } from "../../ops/kinds/views/reshape.ts";
 import { sliceSpec } from "../../ops/kinds/views/slice.ts";
 import { constantValue, foldAdd, foldCeilDiv, foldMul } from "../../scalar/fold.ts";
 import { constant, printScalar, type Scalar } from "../../scalar/scalar.ts";

@@ -1,6 +1,5 @@
 /** Operations that move elements without computing. */
-import { broadcastSpec, permuteSpec, squeezeSpec } from "../../ops/kinds/views/broadcast.ts";
-import { reshapeSpec } from "../../ops/kinds/views/reshape.ts";
+import { broadcastSpec, permuteSpec, squeezeSpec, reshapeSpec } from "../../ops/kinds/views/broadcast.ts";
 import { selectSpec, sliceSpec } from "../../ops/kinds/views/slice.ts";
 import { type Extent, extentIn, extentText } from "../extent.ts";
 import { internals } from "../handle.ts";

@@ -20,7 +20,7 @@ import {
   roundTo,
   type ScalarType,
 } from "../../../numerics/scalar/expression.ts";
-import type { Value } from "../../../numerics/tensor/storage.ts";
+import type { Value } from "../../../numerics/tensor/host-tensor.ts";
 import { type NumberOperand, numberValue } from "../number-operand.ts";
 import { binaryFunctions, type BinaryOpType } from "./binary.ts";
 import { reductionFunctions, type ReductionOpType } from "./reduction.ts";

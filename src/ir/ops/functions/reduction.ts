@@ -5,7 +5,7 @@
  */
 import { type DType, dtypes, rangeOf } from "../../../numerics/dtype.ts";
 import { apply, type Expression } from "../../../numerics/scalar/expression.ts";
-import type { Value } from "../../../numerics/tensor/storage.ts";
+import type { Value } from "../../../numerics/tensor/host-tensor.ts";
 
 export interface ReductionFunction {
   /** `any` includes bool. */

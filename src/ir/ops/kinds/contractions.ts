@@ -12,7 +12,7 @@ import { numberDType } from "../dtype-rules.ts";
 import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
 import { joinAxes, rejectJoin } from "./elementwise.ts";
 import { pair, shifted, zip, zipRight } from "./families.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** How an op reads operands. Only passes and hand-built host programs set it. */
 export interface ReadsPermuted extends OpBase {

@@ -16,7 +16,7 @@ import {
   type SpecOf,
 } from "../row.ts";
 import { elementwise, local, pair } from "./families.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 interface Created {
   readonly extents: readonly Scalar[];

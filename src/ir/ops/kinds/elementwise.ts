@@ -11,7 +11,7 @@ import { unaryFunctions, type UnaryOpType } from "../functions/unary.ts";
 import { type NumberOperand, requireNumberFits } from "../number-operand.ts";
 import { elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
 import { elementwise } from "./families.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 export interface UnaryOp extends OpBase {
   readonly kind: "Unary";

@@ -3,7 +3,7 @@ import { isUnitAxis, type IterDomain, withoutReductions } from "../../domain.ts"
 import { at } from "../../../support/invariant.ts";
 import { operandDType } from "../dtype-rules.ts";
 import { type Axes, type AxisPair, type AxisSource, elementWork, type Shapes } from "../row.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 const none: readonly never[] = [];
 

@@ -7,7 +7,7 @@
  *
  * Group e has the rows from where the one before it ends to ends[e]. Leading axes have groups of their own.
  */
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";

@@ -7,7 +7,7 @@ import { type Call, rankOf, reject, resolveAxis, shapeText } from "../call.ts";
 import { commonDType, numberDType } from "../dtype-rules.ts";
 import { elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
 import { moves, shifted, zip } from "./families.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The dtype of the first operand; the second has the indices. Throws `dtype-mismatch`. */
 function indexedDType(_: unknown, operands: readonly Tensor[], place: Call): DType {

@@ -2,7 +2,7 @@
  * What devices lack when a tensor moves from one layout to another: the fewest bytes that any way to get there moves. An
  * AllToAllV moves just these.
  */
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import type { Layout } from "../../../ir/layout.ts";
 import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../../ir/parts.ts";
 import { commonRegion, elementsIn, type IndexRegion } from "../../../ir/runs.ts";

@@ -21,10 +21,8 @@ import { type DIDType, didTypes, isDID, type Tensor } from "../../../ir/domain.t
 import { type Layout, sameShares } from "../../../ir/layout.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
-import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
-import { layoutsOf, type OpLayouts } from "../layouts.ts";
-import { isResharding } from "../sharding.ts";
+import { at, keysOf } from "../../../support/invariant.ts";
+import { layoutsOf, type OpLayouts, isResharding } from "../layouts.ts";
 
 export interface ReshardingStep {
   readonly kind: StepType;

@@ -16,10 +16,8 @@
 import { collectives, isRooted } from "../../../host/collectives.ts";
 import { type DeviceMesh, sameMeshShape } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
-import { at, invariant } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, invariant, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { ReshardingStep } from "./step.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 interface Team {
   readonly team: readonly number[];

@@ -17,8 +17,15 @@ import { cutOf } from "../../../ir/parts.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
 import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type ModelledAxis, splitLike } from "../../edit/split-axes.ts";
-import { addAxis, addTensor, copyAxes, reparallelize, type TensorEdit } from "../../edit/tensor-edit.ts";
+import {
+  type ModelledAxis,
+  splitLike,
+  addAxis,
+  addTensor,
+  copyAxes,
+  reparallelize,
+  type TensorEdit,
+} from "../../edit/tensor-edit.ts";
 import { withoutBias } from "../../routes/split-over-devices.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";

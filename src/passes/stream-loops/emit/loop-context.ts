@@ -4,8 +4,7 @@ import type { ExprId, HostStream, HostUnit, Statement, StreamId, UnitId } from "
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
 import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at } from "../../../support/invariant.ts";
+import { makeId, at } from "../../../support/invariant.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import type { PassContext } from "../../pass.ts";
 import { numberOfRank, type RankContext, sliceOfRank } from "../../rank-class.ts";

@@ -6,13 +6,11 @@
 import { type CommunicationType, type CommunicatorBackend, reduceOpOf } from "../../../host/collectives.ts";
 import type { P2PCommunication, Statement } from "../../../host/nodes.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { at, unreachable, invariant } from "../../../support/invariant.ts";
 import { backendOfTeam } from "../../rank-class.ts";
 import { teamBackend } from "../../team-backend.ts";
-import type { PeerForm } from "../forms.ts";
-import { ownShare, type Peers, peersOf, pieceOf, turnOf } from "./exchange-peers.ts";
+import type { PeerForm, GatherForm, ScatteredAxis } from "../forms.ts";
 import {
   addStream,
   type IterationStatements,
@@ -21,7 +19,13 @@ import {
   type TeamPositions,
   teamPositions,
 } from "./loop-context.ts";
-import { selectAt, type LoopSlice } from "./slicer.ts";
+import { selectAt, type LoopSlice, chunkAt, shareAt } from "./slicer.ts";
+import type { DIDType, IterDomain, TensorId } from "../../../ir/domain.ts";
+import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
+import { shardsOf } from "../../../ir/shards.ts";
+import type { Chunks } from "../../../ir/stream.ts";
+import type { TensorEdit } from "../../edit/tensor-edit.ts";
+import { shardedAxis } from "../../routes/layouts.ts";
 
 export function pointToPointStatements(op: Op, form: PeerForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context);
@@ -180,4 +184,183 @@ function oneSided(peers: Peers, context: LoopContext): Posted {
     during: [{ kind: "ShareMemHandles", communications: [recv, send] }, ...order, { kind: "Wait", target: recv.id }],
     after: [{ kind: "Wait", target: send.id }],
   };
+}
+
+/*
+ * The buffers and peers of one iteration of a point-to-point form, and the condition under which the peer is the rank
+ * itself.
+ *
+ * A gather that scatters another axis sends the receiver's part of the shard.
+ *
+ *             chunk of an iteration         gather                          exchange
+ *   linear    streamIdx                     send own shard to index,        send chunk index to index,
+ *                                           receive chunk index from it     receive chunk index from it
+ *   rotated   (rank + streamIdx) % D        send own shard to               send chunk index to index,
+ *                                           (D + (rank - streamIdx)) % D,   receive chunk (D + (rank - streamIdx)) % D
+ *                                           receive chunk index from index  from it
+ *
+ * If a shard is k > 1 chunks, a gather takes k iterations per peer: (rank * k + streamIdx) % (D * k) is the chunk of a
+ * rotated loop, streamIdx / k takes the place of streamIdx in the peers, and piece streamIdx % k of the shard is sent.
+ */
+
+interface Peers {
+  readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };
+  readonly receives: { readonly buffer: TensorId; readonly peer: Scalar };
+  /** Whether both peers are the rank itself. */
+  readonly isOwn: Scalar;
+  /** The statements of the iteration in that case. */
+  readonly copy: readonly Statement[];
+}
+
+interface BoundPeers {
+  readonly bindings: readonly Statement[];
+  readonly peers: Peers;
+}
+
+function peersOf(op: Op, form: PeerForm, positions: TeamPositions, context: LoopContext): BoundPeers {
+  return form.kind === "gather"
+    ? gatherPeers(op, form, positions, context)
+    : exchangePeers(op, form, positions, context);
+}
+
+/**
+ * Sends the piece of the own shard that the receiver wants in this iteration; the whole shard, unsliced, if it is one
+ * chunk. The chunk arrives in the slice that later ops of the iteration read.
+ */
+function gatherPeers(op: Op, form: GatherForm, { own, deviceAt }: TeamPositions, context: LoopContext): BoundPeers {
+  const { edit, slicer, index, isRotated } = context;
+  const { pieces } = form;
+  const shard = at(op.inputs, 0);
+  const devices = constant(form.mesh.size(form.type));
+  const turn = turnOf(context, pieces);
+  const [source, receiver] =
+    pieces === 1
+      ? [index, opposite(own, context)]
+      : isRotated
+        ? [
+            binary("mod", binary("add", own, turn), devices),
+            binary("mod", binary("add", devices, binary("sub", own, turn)), devices),
+          ]
+        : [turn, turn];
+  const { scattered } = form;
+  const part =
+    scattered === null
+      ? { slice: shard, binding: [] }
+      : partAt(edit, shard, { axis: scattered.from, chunks: scattered.chunks }, receiver);
+  const ownShard = form.keepsAxis
+    ? pieceOf(part.slice, form, context)
+    : ownShare(part.slice, context, { chunks: null }, form.type);
+  const piece = pieces === 1 ? part : ownShard;
+  const chunk = slicer.slice(op.output, form.chunk);
+  const target =
+    scattered === null ? { slice: chunk.slice, binding: [] } : ownShare(chunk.slice, context, scattered, form.type);
+  return {
+    bindings: [...chunk.binding, ...piece.binding],
+    peers: {
+      sends: { buffer: piece.slice, peer: deviceAt(receiver) },
+      receives: { buffer: chunk.slice, peer: deviceAt(source) },
+      isOwn: binary("eq", receiver, own),
+      copy: [
+        ...(pieces === 1 ? ownShard.binding : []),
+        ...target.binding,
+        { kind: "Set", inputs: [ownShard.slice], output: target.slice },
+      ],
+    },
+  };
+}
+
+/** The part of an axis that the device at a position has: a chunk, or one index. */
+function partAt(
+  edit: TensorEdit,
+  id: TensorId,
+  { axis, chunks }: { readonly axis: IterDomain; readonly chunks: Chunks | null },
+  position: Scalar,
+): LoopSlice {
+  return chunks === null ? selectAt(edit, id, axis, position) : chunkAt(edit, id, axis, chunks, position);
+}
+
+/** How many devices the iteration's peer is away; in a linear loop, the peer. */
+function turnOf({ iteration }: LoopContext, pieces: number): Scalar {
+  return pieces === 1 ? iteration : binary("div", iteration, constant(pieces));
+}
+
+/** The iteration's piece of the own shard. */
+function pieceOf(
+  shard: TensorId,
+  { sharded, parts, pieces, type }: GatherForm,
+  { edit, iteration }: LoopContext,
+): LoopSlice {
+  const share = { pieces: constant(pieces), extent: foldCeilDiv(sharded.extent, parts) };
+  const index = pieces === 1 ? constant(0) : binary("mod", iteration, constant(pieces));
+  return shareAt(edit, shard, cutAxisOf(shard, edit, type), share, index);
+}
+
+function cutAxisOf(slice: TensorId, { tensors }: TensorEdit, type: DIDType): IterDomain {
+  const axis = shardsOf(at(tensors, slice)).find((shard) => shard.type === type)?.axis;
+  invariant(axis !== undefined, "what an exchange moves is sharded", { slice });
+  return axis;
+}
+
+/** The slice of an exchange as it lies on this device: without the scattered axis, or with this device's share of it. */
+function ownShare(
+  slice: TensorId,
+  { edit }: LoopContext,
+  { chunks }: Pick<ScatteredAxis, "chunks">,
+  type: DIDType,
+): LoopSlice {
+  const axis = cutAxisOf(slice, edit, type);
+  if (chunks === null) return selectAt(edit, slice, axis, constant(0));
+  const share = { pieces: constant(1), extent: foldCeilDiv(axis.extent, chunks.parts) };
+  return shareAt(edit, slice, axis, share, constant(0));
+}
+
+/** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of this rank's chunk. */
+function exchangePeers(
+  op: Op,
+  form: Exclude<PeerForm, GatherForm>,
+  { own, deviceAt }: TeamPositions,
+  context: LoopContext,
+): BoundPeers {
+  const { edit, slicer, index } = context;
+  invariant(op.kind === "Set", "exchange-reductions gives a reduction a separate set", op);
+  const sent = slicer.slice(at(op.inputs, 0), form.scattered.from);
+  const source = opposite(own, context);
+  const chunks = form.received === null ? null : { parts: form.received.parts, within: [] };
+  const received = partAt(edit, op.output, { axis: form.received?.axis ?? form.stream, chunks }, source);
+  const position = wholePosition(sent.slice, context, form.type);
+  const isAligned = position >= 0 && position === wholePosition(received.slice, context, form.type);
+  const [copied, target] = isAligned
+    ? [
+        { slice: sent.slice, binding: [] },
+        { slice: received.slice, binding: [] },
+      ]
+    : [
+        ownShare(sent.slice, context, { chunks }, form.type),
+        ownShare(received.slice, context, form.scattered, form.type),
+      ];
+  return {
+    bindings: [...sent.binding, ...received.binding],
+    peers: {
+      sends: { buffer: sent.slice, peer: deviceAt(index) },
+      receives: { buffer: received.slice, peer: deviceAt(source) },
+      isOwn: binary("eq", index, own),
+      copy: [...copied.binding, ...target.binding, { kind: "Set", inputs: [copied.slice], output: target.slice }],
+    },
+  };
+}
+
+/**
+ * The position that works on this rank's chunk in the same iteration: `( ( stop + ( own - iteration ) ) % stop )` in a
+ * rotated loop.
+ */
+function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContext): Scalar {
+  if (!isRotated) return index;
+  return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);
+}
+
+/** The axis of which the device has one index; -1 if it has a run. */
+function wholePosition(slice: TensorId, { edit }: LoopContext, type: PeerForm["type"]): number {
+  const tensor = at(edit.tensors, slice);
+  const sharded = shardedAxis(tensor, type);
+  return tensor.domain.logical.findIndex(({ id }) => id === sharded?.id);
 }

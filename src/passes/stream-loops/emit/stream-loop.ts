@@ -11,7 +11,7 @@ import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.
 import { at } from "../../../support/invariant.ts";
 import type { PassContext } from "../../pass.ts";
 import { backendOfTeam, decided, sliceOfRank } from "../../rank-class.ts";
-import { isOnDevice } from "../../routes/sharding.ts";
+import { isOnDevice } from "../../routes/layouts.ts";
 import type { PointToPointForm } from "../forms.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";

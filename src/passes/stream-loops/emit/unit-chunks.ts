@@ -8,15 +8,12 @@ import { cutOf } from "../../../ir/parts.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { constant, printScalar, type Scalar, symbol } from "../../../ir/scalar/scalar.ts";
 import type { Chunks } from "../../../ir/stream.ts";
-import { makeId } from "../../../support/ids.ts";
-import { at, invariant } from "../../../support/invariant.ts";
-import { type ModelledAxis, redomain } from "../../edit/split-axes.ts";
-import type { TensorEdit } from "../../edit/tensor-edit.ts";
+import { makeId, at, invariant } from "../../../support/invariant.ts";
+import { type ModelledAxis, redomain, type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { slicedTensors } from "../looped-axis.ts";
-import { chunkModel } from "./chunk.ts";
+import { chunkModel, countedAs, onChunk } from "./slicer.ts";
 import type { LoopContext, LoopEdit } from "./loop-context.ts";
-import { countedAs, onChunk } from "./slicer.ts";
 
 export function unitStatements(
   post: PostOnStream,

@@ -13,10 +13,9 @@ import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/scalar.ts";
 import { type Chunks, chunksText, sameChunks } from "../../../ir/stream.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, pushTo } from "../../../support/invariant.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 /** Ops that share a loop, in an order in which they can run. */
 export interface StreamLoop {

@@ -9,11 +9,9 @@ import { createListWriter } from "../../../commands/list-writer.ts";
 import type { RankProgram } from "../../../commands/program.ts";
 import type { View } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { at } from "../../../support/invariant.ts";
-import { unreachable } from "../../../support/unreachable.ts";
+import { at, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { DraftCommand, DraftNode } from "../draft.ts";
 import type { WrittenList } from "../write-draft.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 /** Null if the image of an operand does not follow from those of the list that was rewritten. */
 export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgram | null {

@@ -3,12 +3,11 @@
  * found when they are asked for: a symmetry takes what a representative does to other ranks to what is done there.
  */
 import type { Program } from "../../../commands/program.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, getOrMake, pushTo } from "../../../support/invariant.ts";
 import { type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
 import type { DraftMemory } from "./memory.ts";
 import { type Touch, touchesMeet } from "./touch.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
-import { getOrMake, pushTo } from "../../../support/lists.ts";
 
 export interface Foreign {
   /** Whether another rank's access shares a byte with one of these, which are to own memory, unless both read. */

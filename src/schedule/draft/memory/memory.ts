@@ -8,7 +8,7 @@ import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-index.ts";
-import { getOrMake } from "../../../support/lists.ts";
+import { getOrMake } from "../../../support/invariant.ts";
 
 export interface DraftMemory extends AddedKernels {
   readonly buffers: Program["buffers"];

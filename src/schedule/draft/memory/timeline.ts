@@ -1,5 +1,5 @@
 /** Finds the next or the previous nodes of a draft that may access some bytes, without looking at those between. */
-import { countWhile } from "../../../support/lists.ts";
+import { countWhile } from "../../../support/invariant.ts";
 import type { Touch } from "./touch.ts";
 import { type Bins, createBins } from "./touch-index.ts";
 

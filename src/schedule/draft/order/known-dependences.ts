@@ -1,11 +1,10 @@
 /** The dependences of node lists, computed once for each. */
-import { at, invariant } from "../../../support/invariant.ts";
+import { at, invariant, pushTo } from "../../../support/invariant.ts";
 import type { DraftNode } from "../draft.ts";
 import type { DraftMemory } from "../memory/memory.ts";
 import { createTouchIndex, type TouchIndex } from "../memory/touch-index.ts";
 import { type Touch, touchesMeet } from "../memory/touch.ts";
 import { type Past, unknownOf } from "./pasts.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 type Nodes = readonly DraftNode[];
 

@@ -4,8 +4,7 @@
  *
  *     copy 1, signal a, copy 2, signal b     ->     before a: {copy 1}, before b: {copy 2} and what is before a
  */
-import { at } from "../../../support/invariant.ts";
-import { countWhile } from "../../../support/lists.ts";
+import { at, countWhile } from "../../../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";
 
 export interface Past<T = number> {

@@ -6,14 +6,13 @@
  */
 import type { Command, SlotId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, pushTo } from "../../../support/invariant.ts";
 import { type RankPermutation, type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
 import type { Foreign } from "../memory/foreign.ts";
 import type { ListOrder } from "./list-order.ts";
 import type { DraftMemory } from "../memory/memory.ts";
 import type { Touch } from "../memory/touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
-import { pushTo } from "../../../support/lists.ts";
 
 export interface Guarantee {
   /** The ranks whose own memory it covers. */

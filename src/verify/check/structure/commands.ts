@@ -5,8 +5,7 @@ import type { Command } from "../../../commands/command.ts";
 import type { Program, RankProgram } from "../../../commands/program.ts";
 import { sameNumbers, type View } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { dispatch, type RuleTable } from "../../../support/dispatch.ts";
-import { at } from "../../../support/invariant.ts";
+import { dispatch, type RuleTable, at } from "../../../support/invariant.ts";
 import { demand, demandCounts, isCount, most } from "./demand.ts";
 import { checkBox } from "./tables.ts";
 

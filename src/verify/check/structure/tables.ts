@@ -6,11 +6,10 @@ import type { Program, RankProgram } from "../../../commands/program.ts";
 import { nests } from "../../../commands/region.ts";
 import { sameNumbers } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/is-one-of.ts";
-import { arenaOf } from "../blocks.ts";
+import { at, keysOf } from "../../../support/invariant.ts";
+import { arenaOf } from "../region-table.ts";
 import { demand, demandCounts, isCount } from "./demand.ts";
-import { elementCount } from "../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 const roles: Readonly<Record<BufferRole, true>> = { input: true, output: true, temporary: true };
 const arenas: Readonly<Record<Arena, true>> = { ...roles, symmetric: true };

@@ -1,6 +1,5 @@
 /** Linked transfers: their participants are the commands of the ranks, and the halves fit by link's own checks. */
-import { disagreement, unfitViews } from "../../../commands/link/match/check-collective.ts";
-import { viewMismatch } from "../../../commands/link/match/problems.ts";
+import { disagreement, unfitViews, viewMismatch } from "../../../commands/link/match/problems.ts";
 import { linkedCommandAt, commandCount, type LinkedTransfer, type Program } from "../../../commands/program.ts";
 import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/command.ts";
 import { sameNumbers, sameView, type View } from "../../../commands/view.ts";

@@ -2,7 +2,7 @@
 import type { UnitKernel } from "../../../../src/commands/kernel.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import type { Random } from "../../../../src/support/random.ts";
-import type { Value } from "../../../../src/numerics/tensor/storage.ts";
+import type { Value } from "../../../../src/numerics/tensor/host-tensor.ts";
 import type { Values } from "../../../kernels/run-kernel.ts";
 import { firstDifference } from "../../../kernels/values.ts";
 import { type EmulatedCase, runEmulated } from "./run-emulated.ts";

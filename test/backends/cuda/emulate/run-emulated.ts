@@ -11,7 +11,7 @@ import { kernelSteps } from "../../../../src/backends/cuda/kernels/plan/kernel-s
 import { gemmKernel } from "../../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../../src/commands/kernel.ts";
 import type { NestMemory } from "../../../../src/kernels/nests/nest.ts";
-import { elementsOf, storageView } from "../../../../src/numerics/tensor/storage.ts";
+import { elementsOf, storageView } from "../../../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
 import { compile, headerFolder } from "./compiler.ts";

@@ -6,9 +6,8 @@
  */
 import type { Comparison, Expression, Primitive, ScalarType } from "../../../../numerics/scalar/expression.ts";
 import { mapSubexpressions, subexpressions } from "../../../../numerics/scalar/split-shared.ts";
-import type { Value } from "../../../../numerics/tensor/storage.ts";
-import { at, invariant } from "../../../../support/invariant.ts";
-import { unreachable } from "../../../../support/unreachable.ts";
+import type { Value } from "../../../../numerics/tensor/host-tensor.ts";
+import { at, invariant, unreachable } from "../../../../support/invariant.ts";
 
 // The primitives of scalar expressions as CUDA C++.
 

@@ -4,7 +4,7 @@
  */
 import { wordFormats } from "../../../../numerics/convert.ts";
 import { dtypes, isPacked, type PackedDType } from "../../../../numerics/dtype.ts";
-import { keysOf } from "../../../../support/is-one-of.ts";
+import { keysOf } from "../../../../support/invariant.ts";
 import { indented, type KernelSource, type Parameter } from "../kernel-source.ts";
 
 const packedDTypes = keysOf(dtypes).filter(isPacked);

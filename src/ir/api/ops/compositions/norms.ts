@@ -1,5 +1,5 @@
 /** Norms over the last axis, of tensors with a weight and a bias for each index of it. */
-import { mapValues } from "../../../../support/is-one-of.ts";
+import { mapValues } from "../../../../support/invariant.ts";
 import type { OperandsOf } from "../../../fusion-data.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { add, mul, sub } from "../elementwise.ts";

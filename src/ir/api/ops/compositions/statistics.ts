@@ -1,11 +1,13 @@
 /** Means and variances. */
 import { at } from "../../../../support/invariant.ts";
-import { type Call, resolveAxes } from "../../../ops/call.ts";
+import { type Call, resolveAxes, resolveAxis } from "../../../ops/call.ts";
 import { constantValue, foldProduct } from "../../../scalar/fold.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { add, cast, div, mul, sub } from "../elementwise.ts";
-import { sum } from "../reductions.ts";
-import { floatCall, inDType, keepAxes, mark, wide } from "./compose.ts";
+import { sum, amax, amin } from "../reductions.ts";
+import { floatCall, inDType, keepAxes, mark, wide, indicesAlong } from "./compose.ts";
+import { callOf } from "../apply.ts";
+import { eq, isnan, logicalOr, where } from "../choices.ts";
 
 /**
  * The mean over `axes`. 16-bit floats are added and divided in float. Shapes as in `sum`. Throws `axis-out-of-range`,
@@ -59,4 +61,21 @@ export function perElement(total: TensorView, x: TensorView, axes: readonly numb
 
 export function lastAxis({ rank }: TensorView, place: Call): number {
   return at(resolveAxes([-1], rank, place), 0);
+}
+
+/* Where the largest element is, by ops that any sharding of the axis allows. */
+
+/**
+ * The index along `axis` of the first largest element, as int64; NaN is the largest, as in PyTorch. Takes bool. The
+ * reduced axis stays in the output's logical domain, as in `sum`. An axis without elements has no index: the result is
+ * beyond it. Throws `axis-out-of-range`.
+ */
+export function argmax(tensor: TensorView, axis: number): TensorView {
+  const place = callOf("argmax", [tensor], axis);
+  const own = resolveAxis(axis, tensor.rank, place);
+  const most = keepAxes(amax(tensor, [own]), [own], tensor);
+  const isMost = logicalOr(eq(tensor, most), isnan(tensor));
+  const first = amin(where(isMost, indicesAlong(tensor, own, place), Number.MAX_SAFE_INTEGER), [own]);
+  mark(first, { name: "argmax", operands: { x: tensor.id }, outputs: [first.id], kept: [], axes: [own] });
+  return first;
 }

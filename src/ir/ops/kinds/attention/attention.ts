@@ -3,7 +3,7 @@
  * in front, keys and values both have the extent of the queries, or both 1: several heads of queries then share a head
  * of keys and values (grouped queries).
  */
-import { elementCount } from "../../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../../numerics/tensor/host-tensor.ts";
 import { accumulatorOf, type DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, type Tensor, withoutReductions } from "../../../domain.ts";

@@ -9,7 +9,7 @@ import { commonDType, operandDType } from "../../dtype-rules.ts";
 import { numberText, requireNumberFits } from "../../number-operand.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../../row.ts";
 import { moves, shifted, zip } from "../families.ts";
-import { elementCount } from "../../../../numerics/tensor/storage.ts";
+import { elementCount } from "../../../../numerics/tensor/host-tensor.ts";
 
 export interface PadOp extends OpBase {
   readonly kind: "Pad";
