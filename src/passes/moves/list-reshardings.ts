@@ -20,6 +20,7 @@ import { shardsOf } from "../../ir/shards.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
 import { streamAxis, streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
+import { pushTo } from "../../support/lists.ts";
 import { opText } from "../op-text.ts";
 import { type OpLayouts, sameMesh } from "../routes/layouts.ts";
 import { reshardingRoute } from "../routes/route.ts";
@@ -90,6 +91,9 @@ export function movedTensors(
   const { tensors } = fusion;
   const written = new Map(before.ops.map((op) => [op.output, op]));
   const readers = firstReaders(fusion.ops);
+  const positions = new Map<TensorId, number[]>();
+  for (const [position, { inputs }] of fusion.ops.entries())
+    for (const id of new Set(inputs)) pushTo(positions, id, position);
   /** The op of the program of which `op` makes partial sums. */
   const summedAs = (op: Op): Op | null => written.get(readers.get(op.output)?.output ?? op.output) ?? null;
   /** The op that needs a tensor after all steps of its route, and the operand that it reads. */
@@ -125,7 +129,7 @@ export function movedTensors(
     };
     const isGathered = moved.isInserted && step.kind === "Allgather" && step.type !== null;
     const hint = isGathered
-      ? forgottenAnnotation({ tensor, along: step.type, set: op, reader: moved.reader }, fusion, before)
+      ? forgottenAnnotation({ tensor, along: step.type, set: op, reader: moved.reader, positions }, fusion, before)
       : moved.isInserted
         ? null
         : wholeBetweenStages(op, reader, tensors);
@@ -237,18 +241,14 @@ interface GatheredTensor {
   readonly set: Op;
   /** The op of the program that needs it; null if there is none. */
   readonly reader: Op | null;
+  /** By tensor: the positions of the ops that read it. */
+  readonly positions: ReadonlyMap<TensorId, readonly number[]>;
 }
 
 /** A sentence, or null. `before` is the Fusion as the user wrote it. */
-function forgottenAnnotation(
-  { tensor, along, set, reader }: GatheredTensor,
-  fusion: FusionData,
-  before: FusionData,
-): string | null {
-  return (
-    gatheredWeight(tensor, along, reader, fusion.tensors, before) ??
-    gatheredAndCutAgain(tensor, along, set, fusion, before)
-  );
+function forgottenAnnotation(gathered: GatheredTensor, fusion: FusionData, before: FusionData): string | null {
+  const { tensor, along, reader } = gathered;
+  return gatheredWeight(tensor, along, reader, fusion.tensors, before) ?? gatheredAndCutAgain(gathered, fusion, before);
 }
 
 /** A tensor that goes to another mesh at once, though the op that reads it there, or the one that makes it, has chunks. */
@@ -291,9 +291,7 @@ function nameAlong({ mesh }: Tensor, along: DIDType): string {
 
 /** Follows the gathered axis through ops that keep it whole. */
 function gatheredAndCutAgain(
-  tensor: TensorId,
-  along: DIDType,
-  set: Op,
+  { tensor, along, set, positions }: GatheredTensor,
   fusion: FusionData,
   before: FusionData,
 ): string | null {
@@ -303,12 +301,18 @@ function gatheredAndCutAgain(
   const copy = axisAfter(set, new Map([[tensor, gathered]]), tensors);
   if (copy === null) return null;
   const whole = new Map<TensorId, IterDomain>([[set.output, copy]]);
-  for (const op of ops.slice(ops.indexOf(set) + 1)) {
+  const open = new Set(positions.get(set.output));
+  while (open.size > 0) {
+    const next = Math.min(...open);
+    open.delete(next);
+    const op = at(ops, next);
     const axis = axisAfter(op, whole, tensors);
     if (axis === null) continue;
     const shard = shardsOf(at(tensors, op.output)).find(({ type }) => type === along);
-    if (shard === undefined) whole.set(op.output, axis);
-    else if (shard.axis.id === axis.id) {
+    if (shard === undefined) {
+      whole.set(op.output, axis);
+      for (const position of positions.get(op.output) ?? []) open.add(position);
+    } else if (shard.axis.id === axis.id) {
       const names = [tensor, ...whole.keys()].filter((id) => isAnnotatedWhole(before.tensors[id], along));
       if (names.length === 0) continue;
       const all = names.map((id) => `T${id}`).join(", ");
