@@ -199,7 +199,7 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
     if (flagIn(call, "is_cpu", false))
       refuseCall(call, "a tensor of the CPU", "is_cpu=False", "pass its value as a number");
     const shape = fusionNumbers(call, "shape").map((size) => (size === -1 ? null : size));
-    const tensor = call.definition.fusion.input(shape, fusionDType(call, "dtype") ?? "float");
+    const tensor = call.definition.fusion.input(shape, fusionDType(call) ?? "float");
     return { kind: "tensor", tensor: isGiven(call, "stride_order") ? inStrideOrder(call, tensor) : tensor };
   }),
   "fd.define_scalar": madeBy(["value", "dtype"], (call) => {

@@ -56,23 +56,23 @@ function reduction(make: (tensor: TensorView, axes: readonly number[]) => Tensor
     parameters: ["arg", "dims", "keepdim", "dtype"],
     make: (call) => {
       const given = tensorIn(call, "arg");
-      const dtype = fusionDType(call, "dtype");
+      const dtype = fusionDType(call);
       const tensor = dtype === null || dtype === given.dtype ? given : ops.cast(given, dtype);
-      return valueOf(kept(call, tensor, make(tensor, axesIn(call, "dims", tensor))));
+      return valueOf(kept(call, tensor, make(tensor, axesIn(call, tensor))));
     },
   };
 }
 
 /** From 0 on. Where there are none, all. */
-function axesIn(call: FusionCall, parameter: string, { rank }: TensorView): readonly number[] {
-  if (!isGiven(call, parameter)) return Array.from({ length: rank }, (_, axis) => axis);
-  return fusionNumbers(call, parameter).map((axis) => (axis < 0 ? axis + rank : axis));
+function axesIn(call: FusionCall, { rank }: TensorView): readonly number[] {
+  if (!isGiven(call, "dims")) return Array.from({ length: rank }, (_, axis) => axis);
+  return fusionNumbers(call, "dims").map((axis) => (axis < 0 ? axis + rank : axis));
 }
 
 /** With axes of extent 1 where `keepdim` asks for them. */
 function kept(call: FusionCall, from: TensorView, reduced: TensorView): TensorView {
   if (!flagIn(call, "keepdim", false)) return reduced;
-  const axes = new Set(axesIn(call, "dims", from));
+  const axes = new Set(axesIn(call, from));
   return ops.broadcast(
     reduced,
     Array.from({ length: from.rank }, (_, axis) => axes.has(axis)),
@@ -96,7 +96,7 @@ function requireRank(call: FusionCall, found: number, expected: number): void {
 }
 
 function refuseGiven(call: FusionCall, parameter: string, help: string): void {
-  if (!isGiven(call, parameter)) return;
+  if (!isGiven(call, "dims")) return;
   refuseCall(call, `${call.name} with ${parameter} is not supported`, `no ${parameter}`, help);
 }
 
@@ -188,7 +188,7 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   ),
   cast: row(["arg", "dtype"], (call) => {
     const tensor = tensorIn(call, "arg");
-    return ops.cast(tensor, fusionDType(call, "dtype") ?? tensor.dtype);
+    return ops.cast(tensor, fusionDType(call) ?? tensor.dtype);
   }),
 
   sum: reduction(ops.sum),
@@ -197,12 +197,12 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   min: reduction(ops.amin),
   var: row(["arg", "dims", "correction", "keepdim"], (call) => {
     const tensor = tensorIn(call, "arg");
-    const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
+    const { variance } = ops.varMean(tensor, axesIn(call, tensor), fusionNumber(call, "correction", 1));
     return kept(call, tensor, variance);
   }),
   var_mean: madeBy(["arg", "dims", "correction", "keepdim"], (call) => {
     const tensor = tensorIn(call, "arg");
-    const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
+    const { variance, mean } = ops.varMean(tensor, axesIn(call, tensor), fusionNumber(call, "correction", 1));
     return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
   }),
 
@@ -285,11 +285,11 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       call.definition.fusion,
       extentsIn(call, "shape"),
       fusionNumber(call, "fill_value"),
-      fusionDType(call, "dtype") ?? "float",
+      fusionDType(call) ?? "float",
     ),
   ),
   iota: row(["length", "start", "step", "dtype"], (call) => {
-    const dtype = fusionDType(call, "dtype") ?? "int64";
+    const dtype = fusionDType(call) ?? "int64";
     const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
     return ops.iota(call.definition.fusion, fusionNumber(call, "length"), { start, step, dtype });
   }),

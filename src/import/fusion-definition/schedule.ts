@@ -24,8 +24,8 @@ const parallelTypes: ReadonlyMap<string, ParallelType> = new Map([
   ["serial", "Serial"],
 ]);
 
-function parallelTypeIn(call: FusionCall, parameter: string): ParallelType {
-  const value = argument(call, parameter);
+function parallelTypeIn(call: FusionCall): ParallelType {
+  const value = argument(call, "parallel_type");
   const name = value.kind === "path" ? (/ParallelType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
   return (
     parallelTypes.get(name) ??
@@ -111,7 +111,7 @@ const scheduleRows: Readonly<Record<string, FusionOpRow>> = {
   _create_device_mesh: { parameters: ["devices"], make: meshOf },
   split: madeBy(["self", "axis", "factor", "inner_split"], (call) => split(call, flagIn(call, "inner_split", true))),
   parallelize: effect(["self", "axis", "parallel_type"], (call) => {
-    tensorIn(call, "self").axis(fusionNumber(call, "axis")).parallelize(parallelTypeIn(call, "parallel_type"));
+    tensorIn(call, "self").axis(fusionNumber(call, "axis")).parallelize(parallelTypeIn(call));
   }),
   set_allocation_as_loop: effect(["self"], (call) => {
     const tensor = tensorIn(call, "self");
@@ -124,7 +124,7 @@ const parallelize: FusionOpRow = {
   parameters: ["self", "parallel_type"],
   make: (call) => {
     const self = argument(call, "self");
-    if (self.kind === "axis") self.axis.parallelize(parallelTypeIn(call, "parallel_type"));
+    if (self.kind === "axis") self.axis.parallelize(parallelTypeIn(call));
     return none;
   },
 };

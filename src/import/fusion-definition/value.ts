@@ -168,8 +168,8 @@ export function operandIn(call: FusionCall, parameter: string): TensorView | num
 const dtypeNames = dtypesBy("fusion");
 
 /** Null for none, and for `DataType.Null`. */
-export function fusionDType(call: FusionCall, parameter: string): DType | null {
-  const value = argument(call, parameter);
+export function fusionDType(call: FusionCall): DType | null {
+  const value = argument(call, "dtype");
   if (value.kind === "none") return null;
   const name = value.kind === "path" ? (/DataType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
   if (name === "Null") return null;

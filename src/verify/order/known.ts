@@ -248,8 +248,8 @@ interface IntList {
   toArray(): Int32Array;
 }
 
-export function createIntList(capacity = 64): IntList {
-  let values = new Int32Array(capacity);
+export function createIntList(): IntList {
+  let values = new Int32Array(64);
   let length = 0;
   return {
     get length() {

@@ -167,8 +167,8 @@ function unaryRow(op: UnaryOpType): ReadRow {
 }
 
 /** A row for an op of one operand that several of Braid's ops express. */
-function composed(make: (tensor: TensorView) => TensorView, note?: string): ReadRow {
-  return readRow((reading, axes) => madeValue(reading, axes, () => make(tensorOn(operandAt(reading), axes))), note);
+function composed(make: (tensor: TensorView) => TensorView): ReadRow {
+  return readRow((reading, axes) => madeValue(reading, axes, () => make(tensorOn(operandAt(reading), axes))));
 }
 
 const comparisons: ReadonlyMap<string, BinaryOpType> = new Map<string, BinaryOpType>([
