@@ -164,3 +164,13 @@ template <class T> static T __shfl_up_sync(unsigned, T value, unsigned by) {
 template <class T> static T __shfl_sync(unsigned, T value, unsigned lane) {
   return emulate_shuffle(value, emulation::current / 32 * 32 + lane);
 }
+static unsigned __ballot_sync(unsigned, bool value) {
+  static bool values[1024];
+  values[emulation::current] = value;
+  __syncthreads();
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < 32; lane++) votes |= unsigned(values[emulation::current / 32 * 32 + lane]) << lane;
+  __syncthreads();
+  return votes;
+}
+static int __ffs(unsigned value) { return __builtin_ffs(int(value)); }

@@ -176,7 +176,7 @@ function programText(laid: readonly Laid[]): string {
       );
       sources.push(`namespace ${space} {\n${text.replaceAll('extern "C" ', "")}}`);
       const [x, y, z] = source.grid;
-      const barriers = /__syncthreads|__shfl/.test(source.text);
+      const barriers = /__syncthreads|__shfl|__ballot/.test(source.text);
       calls.push(
         `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${parameters.join(", ")}); });`,
       );
