@@ -17,7 +17,7 @@ import { dumpLines, printedLines } from "../../src/host/print/statement-lines.ts
 import { revived } from "../../src/compile/program/revive.ts";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
-import { serialOf } from "../../src/explain/explain.ts";
+import { serialOf } from "../../src/explain/serial-program.ts";
 import { changed as changedMachine } from "../../src/explain/what-if.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import { parseContainers, type ParsedContainer } from "../../src/host/parse/parse.ts";

@@ -2,15 +2,9 @@
  * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
+import { serialOf } from "./serial-program.ts";
 import { commandsOfRanks, type Program } from "../commands/program.ts";
-import {
-  type AnyCompilation,
-  compile,
-  type CompileOptions,
-  loweringOf,
-  verified,
-  compileFirstRanks,
-} from "../compile/compile.ts";
+import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
@@ -22,7 +16,7 @@ import { simulate } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event-table.ts";
 import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
-import { candidateStreams, type ScheduleCandidate, serial } from "../tune/choose/candidates.ts";
+import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
@@ -31,7 +25,6 @@ import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts"
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 import { withEndlessRates } from "./what-if.ts";
 import { overlapOf } from "../trace/overlap.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
   /**
@@ -227,20 +220,4 @@ export function bubbleOf(
   if (!isStaged || milliseconds === 0) return null;
   const busy = overlapOf(program, trace).reduce((sum, { kernels }) => sum + kernels, 0);
   return 1 - busy / (program.ranks.length * milliseconds);
-}
-
-/* The program that others are compared with: a whole collective, then a whole GEMM. */
-
-/** The serial form of the first ranks, in the library's collectives whatever the options say; null where there is none. */
-export function serialOf(source: ProgramSource, options: ChooseOptions, ranks = options.devices): Program | null {
-  if (!isFusionSource(source)) return null;
-  try {
-    const { lowering, schedule } = serial;
-    // The library takes none.
-    const { protocol: _, ...others } = options;
-    return compileFirstRanks(source, { ...others, ...lowering, schedule, streams: 1 }, ranks);
-  } catch (error) {
-    if (error instanceof DiagnosticError) return null;
-    throw error;
-  }
 }

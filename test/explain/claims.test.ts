@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { compile, type CompileOptions, type Parameters } from "@braid-compiler/braid";
 import { touchesPeers } from "../../src/commands/barriers.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
-import { serialOf } from "../../src/explain/explain.ts";
+import { serialOf } from "../../src/explain/serial-program.ts";
 import { linksOf } from "../../src/explain/idle/links.ts";
 import type { IdlePart } from "../../src/explain/idle/idle-time.ts";
 import { accesses } from "../../src/commands/region.ts";

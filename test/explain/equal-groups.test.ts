@@ -10,7 +10,7 @@ import {
   type ParallelType,
   type Program,
 } from "@braid-compiler/braid";
-import { serialOf } from "../../src/explain/explain.ts";
+import { serialOf } from "../../src/explain/serial-program.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

@@ -1,6 +1,6 @@
 /** A transformer block as a workload. */
 import type { Program } from "../../../src/commands/program.ts";
-import { serialOf } from "../../../src/explain/explain.ts";
+import { serialOf } from "../../../src/explain/serial-program.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
 import { at } from "../../../src/support/invariant.ts";
 import type { Setting, Workload } from "../workload.ts";
