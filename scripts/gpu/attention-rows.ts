@@ -15,15 +15,17 @@ import { sdpa, sdpaBackward } from "../../src/ir/api/ops.ts";
 import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { fusedAttentionCases } from "../../test/gpu/attention-cases.ts";
+import { decodeCases, fusedAttentionCases } from "../../test/gpu/attention-cases.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
 import { expectationsOf } from "../../test/gpu/expectation.ts";
 
 export async function* attentionRows({ world, only = /(?:)/ }: PartContext): AsyncGenerator<Row> {
   const obstacle = attentionObstacle(world.localRank);
   yield { name: "cuDNN", ok: true, text: obstacle === null ? "runs attention" : `runs no attention: ${obstacle}` };
-  if (obstacle !== null) return;
-  const cases = fusedAttentionCases.filter(({ name }) => only.test(name));
+  // The kernel of few queries needs no cuDNN.
+  const cases = [...(obstacle === null ? fusedAttentionCases : []), ...decodeCases].filter(({ name }) =>
+    only.test(name),
+  );
   for (const { name, build, forward } of cases.filter((_, i) => i % world.worldSize === world.rank)) {
     const options = { rank: 0, devices: 1, on: soloBackend(world, "on"), sameBits: true, attention: "fused" } as const;
     const check = (of: () => Fusion) => async (): Promise<string> => {
@@ -37,7 +39,7 @@ export async function* attentionRows({ world, only = /(?:)/ }: PartContext): Asy
     yield row;
     if (!row.ok) yield await rowOf(`${name}, forward alone`, check(forward));
   }
-  if (world.rank > 0) return;
+  if (world.rank > 0 || obstacle !== null) return;
   for (const { name, ...shape } of rated) {
     for (const isBackward of [false, true]) {
       const full = `rate of ${name}, ${isBackward ? "backward" : "forward"}`;

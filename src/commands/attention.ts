@@ -10,6 +10,11 @@ export function isAttention(kernel: Kernel): kernel is AttentionKernel {
   return kernel.kind === "sdpa" || kernel.kind === "sdpaBackward";
 }
 
+/** Whether the last input says how many keys there are. */
+export function hasKeyLengths(kernel: AttentionKernel): kernel is SdpaKernel {
+  return kernel.kind === "sdpa" && kernel.inputs.length > 3;
+}
+
 export function attentionFlops(kernel: AttentionKernel): number {
   return rowOf(opOfKernel(kernel)).flops(opOfKernel(kernel), shapesOf(kernel));
 }
@@ -36,12 +41,13 @@ export function attentionCut(kernel: AttentionKernel, axis: number): readonly (n
   const [q, k] = kernel.kind === "sdpa" ? [0, 1] : [1, 2];
   const rows = at(kernel.inputs, q).shape.length - 2;
   const operands = [...kernel.inputs, ...kernel.outputs];
+  const extent = at(at(kernel.inputs, q).shape, axis);
   if (axis < rows) {
-    const isShared = at(at(kernel.inputs, k).shape, axis) !== at(at(kernel.inputs, q).shape, axis);
+    const isShared = at(at(kernel.inputs, k).shape, axis) !== extent;
     if (isShared && kernel.kind === "sdpaBackward") return null;
-    return operands.map((_, i) => (isShared && (i === 1 || i === 2) ? null : axis));
+    return operands.map(({ shape }) => (at(shape, axis) === extent ? axis : null));
   }
   // Without a mask, rows of queries do not depend on each other.
   if (axis > rows || kernel.kind === "sdpaBackward" || kernel.causal !== null) return null;
-  return operands.map((_, i) => (i === 1 || i === 2 ? null : axis));
+  return operands.map((_, i) => (i > 0 && i < kernel.inputs.length ? null : axis));
 }

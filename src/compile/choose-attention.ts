@@ -24,7 +24,8 @@ export function chooseAttention<O extends Given>(
   const fusion = source.data();
   const ops = fusion.ops.filter(isAttentionOp);
   if (ops.length === 0) return { options, notes: [] };
-  const reason = missing?.() ?? null;
+  const needsCudnn = ops.some(({ inputs, kind }) => kind === "SdpaBackward" || inputs.length === 3);
+  const reason = needsCudnn ? (missing?.() ?? null) : null;
   const notes = ops.flatMap((op): readonly Diagnostic[] => {
     const obstacle = reason === null ? obstacleOfOp(fusion, op) : { found: reason, expected: "cuDNN (braid doctor)" };
     if (obstacle === null) return [];

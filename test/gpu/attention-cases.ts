@@ -1,7 +1,8 @@
 /** Attention, forward and backward, for one GPU. */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { gradients } from "../../src/ir/api/gradients.ts";
-import { sdpa, type SdpaOptions } from "../../src/ir/api/ops.ts";
+import { cat, full, reshape, sdpa, type SdpaOptions } from "../../src/ir/api/ops.ts";
+import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 
 export interface AttentionForm extends SdpaOptions {
@@ -10,6 +11,8 @@ export interface AttentionForm extends SdpaOptions {
   readonly k: readonly number[];
   /** The shape of k if omitted. */
   readonly v?: readonly number[];
+  /** How many keys there are, along the first axes of q. */
+  readonly lengths?: readonly number[];
 }
 
 export interface AttentionCase {
@@ -24,6 +27,12 @@ const forms: readonly AttentionForm[] = [
   { name: "causal attention of grouped queries", q: [1, 2, 3, 48, 8], k: [1, 2, 1, 48, 8], causal: "topLeft" },
   { name: "attention to a prefix", q: [2, 20, 8], k: [2, 50, 8], causal: "bottomRight", scale: -0.2 },
   { name: "attention with rows that see no key", q: [50, 8], k: [20, 8], causal: "bottomRight" },
+  {
+    name: "attention to as many keys as there are",
+    q: [3, 2, 4, 2, 16],
+    k: [3, 2, 1, 300, 16],
+    lengths: [0, 300, 171],
+  },
 ];
 
 /** Of 16-bit floats, for cuDNN: sizes of its engines, and uneven ones. */
@@ -48,6 +57,17 @@ const fusedForms: readonly AttentionForm[] = [
   { name: "copied queries", q: [2, 2, 3, 64, 64], k: [1, 2, 1, 64, 64], causal: "topLeft" },
 ];
 
+/** For the kernel of few queries: one run of keys or several, several tiles of rows, and lengths of each head. */
+const decodeForms: readonly AttentionForm[] = [
+  { name: "one query", q: [4, 2, 4, 1, 128], k: [4, 2, 1, 700, 128], lengths: [1, 700, 350, 900] },
+  { name: "one query, few keys", q: [3, 8, 1, 64], k: [3, 8, 40, 64], lengths: [0, 40, -3] },
+  { name: "three queries", q: [2, 3, 8, 3, 64], k: [2, 3, 1, 333, 64], lengths: [2, 333], causal: "bottomRight" },
+  { name: "the first keys", q: [1, 2, 20, 16], k: [1, 2, 50, 16], v: [1, 2, 50, 48], lengths: [11], causal: "topLeft" },
+  { name: "heads of 256", q: [2, 2, 1, 256], k: [2, 2, 190, 256], lengths: [64, 190, 65, 3], scale: -0.1 },
+  { name: "keys of all", q: [5, 2, 1, 32], k: [1, 2, 500, 32], lengths: [1, 2, 3, 499, 500] },
+  { name: "copied keys", q: [2, 3, 2, 1, 64], k: [2, 1, 2, 90, 64], lengths: [1, 2, 3, 80, 90, 5] },
+];
+
 /** The same in small, for a cuDNN that is emulated. */
 const smallForms: readonly AttentionForm[] = [
   { name: "no mask", q: [2, 2, 5, 8], k: [2, 2, 7, 8] },
@@ -63,9 +83,14 @@ export function attentionFusion(
   dtype: DType,
   isForward = false,
 ): Fusion {
-  const { causal, scale } = form;
-  const options = { ...(causal === undefined ? {} : { causal }), ...(scale === undefined ? {} : { scale }) };
+  const { causal, scale, lengths } = form;
   const f = new Fusion();
+  const axes = lengths === undefined || lengths.length === queries[0] ? 1 : 2;
+  const options = {
+    ...(causal === undefined ? {} : { causal }),
+    ...(scale === undefined ? {} : { scale }),
+    ...(lengths === undefined ? {} : { keyLengths: numbers(f, lengths, queries.slice(0, axes)) }),
+  };
   const wrt = [f.input(queries, dtype), f.input(keys, dtype), f.input(v, dtype)] as const;
   const { output, logsumexp } = sdpa(...wrt, options);
   if (isForward) {
@@ -79,11 +104,15 @@ export function attentionFusion(
   return f;
 }
 
-function casesOf(dtypes: readonly DType[], all: readonly AttentionForm[]): readonly AttentionCase[] {
+function numbers(f: Fusion, values: readonly number[], shape: readonly number[]): TensorView {
+  return reshape(cat(values.map((value) => full(f, [1], value, "int64"))), shape);
+}
+
+function casesOf(dtypes: readonly DType[], all: readonly AttentionForm[], isForward = false): readonly AttentionCase[] {
   return dtypes.flatMap((dtype) =>
     all.map((form) => ({
       name: `${form.name} of ${dtype}`,
-      build: () => attentionFusion(form, dtype),
+      build: () => attentionFusion(form, dtype, isForward),
       forward: () => attentionFusion(form, dtype, true),
     })),
   );
@@ -91,4 +120,5 @@ function casesOf(dtypes: readonly DType[], all: readonly AttentionForm[]): reado
 
 export const attentionCases = casesOf(["double", "float", "half", "bfloat16"], forms);
 export const fusedAttentionCases = casesOf(["bfloat16", "half"], fusedForms);
+export const decodeCases = casesOf(["bfloat16", "half"], decodeForms, true);
 export const smallAttentionCases = casesOf(["bfloat16", "half"], smallForms);

@@ -10,6 +10,7 @@ import {
   cummax,
   cumprod,
   cumsum,
+  dynamicUpdate,
   embedding,
   expand,
   full,
@@ -47,6 +48,7 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
     const long = f.input([3, 2500], dtype);
     const spread = remainder(mul(iota(f, 2500), 37), 101);
     const everywhere = expand(unsqueeze(spread, 1), [-1, 3]);
+    const starts = reshape(cat([0, 38, 7].map((start) => full(f, [1], start, "int64"))), [3, 1, 1]);
     // Rows past the last group are 0.
     const ends = cat([0, 5, 30].map((end) => full(f, [1], end, "int64")));
     for (const output of [
@@ -59,6 +61,7 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       gather(x, 1, columns),
       scatterAdd(table, 0, stretched, x),
       scatterAdd(x, 1, columns, gather(x, 1, columns)),
+      scatterAdd(full(f, [99], 1, dtype), 0, reshape(columns, [99]), reshape(gather(x, 1, columns), [99])),
       cat([expand(narrow, [6, 5, 10]), deep], 1),
       pad(deep, [[1, 2], [0, 0], [-2, 3]], 3), // prettier-ignore
       slice(deep, [1, 0, 0], [6, 5, 10], [2, 1, 3]),
@@ -73,6 +76,7 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       scan("amax", permute(long, [1, 0]), 0, true),
       scatterAdd(full(f, [101], 1, dtype), 0, spread, select(long, 0, 1)),
       scatterAdd(full(f, [101, 3], 1, dtype), 0, everywhere, permute(long, [1, 0])),
+      dynamicUpdate(f.input([3, 40, 5], dtype), 1, starts, f.input([3, 2, 5], dtype)),
     ]) {
       f.output(output);
     }

@@ -1,6 +1,7 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
 import { dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at, unreachable } from "../../support/invariant.ts";
+import { attentionGradientOps } from "../api/ops/compositions/attention.ts";
 import {
   broadcast,
   cast,
@@ -240,9 +241,20 @@ function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: ReverseSte
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const results = { output: at(outputs, 0), logsumexp: at(outputs, 1) };
   const options = { causal, ...(scale === null ? {} : { scale: Number(scale) }) };
+  const keyLengths = operands[3];
   let made: SdpaGradients | null = null;
-  const gradients = (): SdpaGradients => (made ??= sdpaBackward(g, q, k, v, results, options));
-  return [() => gradients().dq, () => gradients().dk, () => gradients().dv];
+  const make = (): SdpaGradients => {
+    if (keyLengths === undefined) return sdpaBackward(g, q, k, v, results, options);
+    const [dq, dk, dv] = attentionGradientOps(g, [q, k, v], results, {
+      causal,
+      scale: options.scale ?? null,
+      keyLengths,
+    });
+    return { dq, dk, dv };
+  };
+  const gradients = (): SdpaGradients => (made ??= make());
+  const ofLengths = keyLengths === undefined ? [] : [null];
+  return [() => gradients().dq, () => gradients().dk, () => gradients().dv, ...ofLengths];
 }
 
 /** Of a maximum or minimum: g at the last element that is equal to it, or at the last NaN. */

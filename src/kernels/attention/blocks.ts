@@ -37,10 +37,10 @@ function rowBlocks(causal: CausalMask | null, rows: number, keys: number): reado
   });
 }
 
-/** How many keys a query row sees: those from 0 on. */
-export function visibleKeys(causal: CausalMask | null, row: number, rows: number, keys: number): number {
-  if (causal === null) return keys;
-  return Math.min(keys, Math.max(0, row + 1 + (causal === "topLeft" ? 0 : keys - rows)));
+/** How many keys a query row sees: those from 0 on, of `length` that there are. */
+export function visibleKeys(causal: CausalMask | null, row: number, rows: number, keys: number, length = keys): number {
+  const last = causal === null ? length : row + 1 + (causal === "topLeft" ? 0 : length - rows);
+  return Math.max(0, Math.min(keys, length, last));
 }
 
 /** The first block of each shape that units have. */

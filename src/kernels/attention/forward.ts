@@ -129,6 +129,10 @@ export function prepareForward(
   const [scores, sums, results] = [scratch + offsets.scores, scratch + offsets.sums, scratch + offsets.results];
   const statisticsStep = at(kernel.outputs, 1).strides.at(-1) ?? 0;
   const operands = [...kernel.inputs, ...kernel.outputs];
+  const last = operands.length - 1;
+  const lengths = kernel.inputs[3] ?? null;
+  const integers = lengths?.dtype === "int64" ? new BigInt64Array(floats.buffer) : new Int32Array(floats.buffer);
+  const lengthAt = (address: number): number => Number(integers[address / integers.BYTES_PER_ELEMENT]);
   const { outer, shared } = headsOf(kernel);
   const fill = (address: number, from: number, to: number, value: number): void => {
     floats.fill(value, address / size + from, address / size + to);
@@ -141,9 +145,10 @@ export function prepareForward(
       const vAddress = v?.load(at(own, 2), 0, keys) ?? 0;
       for (const head of shared) {
         const addresses = headAddresses(operands, own, head);
+        const length = lengths === null ? keys : lengthAt(at(addresses, 3));
         for (const { block, scores: multiply, results: weigh, exponentials, divide } of steps) {
           const { start, rows: count } = block;
-          const lse = at(addresses, 4) + start * statisticsStep * size;
+          const lse = at(addresses, last) + start * statisticsStep * size;
           if (multiply === null) fill(scores, 0, count * keys, 0);
           else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress, 0, scores);
           if (exponentials === undefined) {
@@ -154,7 +159,7 @@ export function prepareForward(
             const first = scores / size;
             if (scale === 0) for (let i = first; i < first + count * keys; i++) floats[i] = 0 * (floats[i] ?? NaN);
             for (let row = 0; row < count; row++) {
-              const seen = visibleKeys(causal, start + row, rows, keys);
+              const seen = visibleKeys(causal, start + row, rows, keys, length);
               fill(scores, row * keys + seen, row * keys + block.width, hidden);
             }
             exponentials([scores], [scores, sums, lse]);
@@ -162,7 +167,7 @@ export function prepareForward(
           if (weigh === null) fill(results, 0, count * e, 0);
           else weigh(scores, vAddress, 0, results);
           divide?.([results, sums], [results]);
-          store(at(addresses, 3), start, count);
+          store(at(addresses, last - 1), start, count);
         }
       }
     }

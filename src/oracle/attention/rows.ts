@@ -67,7 +67,8 @@ export interface Setting {
   readonly d: number;
   readonly e: number;
   readonly scale: number;
-  readonly seen: (row: number) => number;
+  /** How many keys a row sees, of as many as there are. */
+  readonly seen: (row: number, length: number) => number;
   /** The relative error of `count` roundings. */
   readonly gamma: (count: number) => number;
   /** Of a probability that is rounded to the dtype. */
@@ -89,7 +90,6 @@ export function settingOf(
   const { dtype, shape } = q;
   const d = at(shape, shape.length - 1);
   const [keys, e] = [at(k.shape, k.shape.length - 2), at(v.shape, v.shape.length - 1)];
-  const last = causal === "bottomRight" ? keys - rows : 0;
   return {
     dtype,
     front: shape.slice(0, -2),
@@ -98,7 +98,10 @@ export function settingOf(
     d,
     e,
     scale: scale === null ? 1 / Math.sqrt(d) : Number(scale),
-    seen: (row) => (causal === null ? keys : Math.max(0, Math.min(keys, row + last + 1))),
+    seen: (row, length) => {
+      const last = row + 1 + (causal === "bottomRight" ? length - rows : 0);
+      return Math.max(0, Math.min(keys, length, causal === null ? length : last));
+    },
     gamma: (count) => accumulationError(count, count, dtype),
     rounding: accumulatorOf(dtype) === dtype ? 0 : 2 * dtypes[dtype].epsilon,
     least: 2 * smallestRounding[dtype] + (accumulatorOf(dtype) === "double" ? 0 : smallestNormalFloat),

@@ -85,7 +85,7 @@ function backwardRow(
   { dq, dk, dv }: Readonly<Record<"dq" | "dk" | "dv", Sums>>,
 ): void {
   const { d, e, scale, keys, least } = setting;
-  const seen = setting.seen(row);
+  const seen = setting.seen(row, keys);
   const scores = scoresOf(setting, q, k, row, seen);
   const total = dot(setting, g, row, o, row, e + 2);
   const statistic = inexactAt(lse, lse.start + row);

@@ -34,7 +34,15 @@ export function sdpa(
   const setting = settingOf(op, [q, k, v], arithmetic, whole);
   const { dtype, front, d, e } = setting;
   const rows = at(q.shape, q.shape.length - 2);
-  const seen = (row: number): number => setting.seen(sampled === null ? row : at(sampled, row));
+  const given = operands[3];
+  const lengths = given === undefined ? null : headsOf({ ...given, shape: [...given.shape, 1, 1] }, front, 1);
+  const seen = (head: number, row: number): number => {
+    const own = lengths === null ? null : at(lengths, head);
+    return setting.seen(
+      sampled === null ? row : at(sampled, row),
+      own === null ? setting.keys : at(own.numbers, own.start),
+    );
+  };
   const [queries, keys, values] = [headsOf(q, front, d), headsOf(k, front, d), headsOf(v, front, e)];
   const [shape, statistics] = [
     [...front, rows, e],
@@ -44,7 +52,7 @@ export function sdpa(
   for (const [head, own] of queries.entries()) {
     for (let row = 0; row < rows; row++) {
       const place = head * rows + row;
-      const softmax = softmaxOf(setting, own, at(keys, head), row, seen(row));
+      const softmax = softmaxOf(setting, own, at(keys, head), row, seen(head, row));
       logsumexp.numbers[place] = softmax.logsumexp.value;
       logsumexp.bounds[place] = softmax.logsumexp.error;
       weigh(setting, softmax, at(values, head), output, place * e);

@@ -51,7 +51,8 @@ function resultsOf(builder: FusionBuilder, op: SdpaOp | SdpaBackwardOp): readonl
   const operand = (position: number): TensorView => new TensorView({ builder, id: at(op.inputs, position) });
   const attributes = { causal: op.causal, scale: op.scale === null ? null : Number(op.scale) };
   if (op.kind === "Sdpa") {
-    const { output, logsumexp } = attentionOps([operand(0), operand(1), operand(2)], attributes);
+    const lengths = op.inputs.length > 3 ? { keyLengths: operand(3) } : {};
+    const { output, logsumexp } = attentionOps([operand(0), operand(1), operand(2)], { ...attributes, ...lengths });
     return [output, logsumexp];
   }
   const results = { output: operand(4), logsumexp: operand(5) };

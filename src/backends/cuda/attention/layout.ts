@@ -4,9 +4,11 @@
  *
  *   q [B, G, r, Lq, d], k [B, G, 1, Lk, d]   ->   [B, G r, Lq, d], [B, G, Lk, d]
  *
+ * Lengths of keys are stretched to the axes in front.
+ *
  * An operand whose axes do not merge, whose columns are not contiguous, or which is not aligned, is copied.
  */
-import type { AttentionKernel } from "../../../commands/attention.ts";
+import { type AttentionKernel, hasKeyLengths } from "../../../commands/attention.ts";
 import type { Operand } from "../../../commands/kernel.ts";
 import { stridesInOrder } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -39,11 +41,27 @@ export interface AttentionLayout {
 export const cudnnAlignment = 16;
 const scratchAlignment = 256;
 
+/** The operands, inputs first; lengths of keys have the axes in front of the queries, with steps of 0. */
+export function laidOperands(kernel: AttentionKernel): readonly Operand[] {
+  const front = at(kernel.inputs, 0).shape.slice(0, -2);
+  return [...kernel.inputs, ...kernel.outputs].map(({ dtype, shape, strides }, i) =>
+    isLengths(kernel, i)
+      ? { dtype, shape: front, strides: strides.map((stride, axis) => (at(shape, axis) === 1 ? 0 : stride)) }
+      : { dtype, shape, strides },
+  );
+}
+
+function isLengths(kernel: AttentionKernel, operand: number): boolean {
+  return hasKeyLengths(kernel) && operand === 3;
+}
+
 /** `alignments` of the operands' addresses, inputs first. */
 export function attentionLayout(kernel: AttentionKernel, alignments: readonly number[]): AttentionLayout {
-  const operands = [...kernel.inputs, ...kernel.outputs];
+  const operands = laidOperands(kernel);
   const splits = splitsOf(kernel);
-  const places = splits.map((split) => operands.map((operand, i) => placedInMemory(operand, split, at(alignments, i))));
+  const places = splits.map((split) =>
+    operands.map((operand, i) => placedInMemory(operand, split, isLengths(kernel, i) ? null : at(alignments, i))),
+  );
   const copies = places.map((each) => each.filter((place) => place === null).length);
   const best = copies.indexOf(Math.min(...copies));
   const split = at(splits, best);
@@ -97,14 +115,14 @@ interface Axis {
   readonly stride: number;
 }
 
-/** Null if cuDNN cannot take the operand where it lies. */
+/** Null if the operand cannot be taken where it lies. `alignment` is null for numbers, which are read one by one. */
 function placedInMemory(
   operand: Operand,
   split: Split,
-  alignment: number,
+  alignment: number | null,
 ): Pick<PlacedOperand, "dims" | "strides"> | null {
   const [batch, heads] = [mergedAxes(operand, split.batch), mergedAxes(operand, split.heads)];
-  if (batch === null || heads === null || alignment < cudnnAlignment) return null;
+  if (batch === null || heads === null || (alignment !== null && alignment < cudnnAlignment)) return null;
   const [row, column] = split.matrix(operand);
   const rows = axisOf(operand, row);
   const columns = axisOf(operand, column);
@@ -112,7 +130,8 @@ function placedInMemory(
   const inner = isMatrix ? columns : rows;
   const step = isMatrix ? cudnnAlignment / dtypes[operand.dtype].bytes : 1;
   const outer = isMatrix ? [batch, heads, rows] : [batch, heads];
-  const fits = (axis: Axis): boolean => axis.extent === 1 || (axis.stride > 0 && axis.stride % step === 0);
+  const fits = (axis: Axis): boolean =>
+    axis.extent === 1 || alignment === null || (axis.stride > 0 && axis.stride % step === 0);
   if ((inner.extent !== 1 && inner.stride !== 1) || !outer.every(fits)) return null;
   return fourAxes([batch, heads, rows, columns]);
 }

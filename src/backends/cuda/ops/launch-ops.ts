@@ -1,5 +1,5 @@
 /** Kernels of a Program: generated kernels, cuBLASLt for matmuls that it supports, and cuDNN for attention. */
-import { type AttentionKernel, isAttention } from "../../../commands/attention.ts";
+import { type AttentionKernel, hasKeyLengths, isAttention } from "../../../commands/attention.ts";
 import type { Launch } from "../../../commands/command.ts";
 import type { NestMemory } from "../../../kernels/nests/nest.ts";
 import type { PhaseAddress as KernelAddress } from "../../../kernels/phase.ts";
@@ -14,7 +14,8 @@ import {
   type GraphTensor,
   type GraphType,
 } from "../attention/graph.ts";
-import { attentionLayout, type AttentionLayout, type Four } from "../attention/layout.ts";
+import { attentionLayout, type AttentionLayout, type Four, laidOperands } from "../attention/layout.ts";
+import { decodeKernels } from "../kernels/decode-kernel.ts";
 import { gemmKernel } from "../kernels/gemm-kernel.ts";
 import { groupedDescriptorBytes, groupedKernel } from "../kernels/grouped-kernel.ts";
 import type { Parameter } from "../kernels/kernel-source.ts";
@@ -25,7 +26,7 @@ import { copyLaunch, type PlacedBox } from "./copy-ops.ts";
 import type { DeviceOp, LaunchOp } from "./device-op.ts";
 import { launchOf, type Planning } from "./planning.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { cudnnObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
+import { cudnnObstacle, decodeObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 
 /** `index` is the command's position in the list. */
 export function kernelOps(command: Launch, index: number, planning: Planning): readonly DeviceOp[] {
@@ -99,7 +100,7 @@ function stepOp(
   };
 }
 
-// Kernels of attention as one graph of cuDNN, between copies of the operands that it cannot take where they lie.
+// Kernels of attention as one graph of cuDNN, or as a kernel for few queries, between copies of the operands that it cannot take where they lie.
 
 /** `index` is the command's position in the list. Throws `kernel-opaque` for an attention that cuDNN does not take. */
 function attentionOps(
@@ -110,17 +111,12 @@ function attentionOps(
 ): readonly DeviceOp[] {
   const { places, tables } = planning;
   const base = { stream, command: index };
-  const operands = [...kernel.inputs, ...kernel.outputs];
+  const operands = laidOperands(kernel);
   const own = [...inputs, ...outputs].map(places.addressOf);
   const alignments = own.map(alignmentOf);
   const type = attentionType(kernel);
   const layout = attentionLayout(kernel, alignments);
-  const attention = tables.attentionOf(JSON.stringify([kernel, alignments]), () => {
-    const graph = attentionGraph(kernel, type, layout);
-    return { kernel, graph, scratchBytes: scratchBytesOf(graph) };
-  });
   const inScratch = (offset: number): AddressPlace => ({ space: "scratch", stream, offset });
-  tables.needScratch(stream, layout.copyBytes + at(tables.attentions, attention).scratchBytes);
   const placed = [...layout.inputs, ...layout.outputs];
   const addresses = placed.map(({ copy }, i) => (copy === null ? at(own, i) : inScratch(copy.offset)));
   /** The copies of the inputs to the scratch, or of the outputs from there. */
@@ -132,6 +128,17 @@ function attentionOps(
       return [isInput ? copyLaunch(base, memory, scratch, planning) : copyLaunch(base, scratch, memory, planning)];
     });
   const scratch = inScratch(layout.copyBytes);
+  if (hasKeyLengths(kernel)) {
+    const { parts, sum, partBytes } = decodeKernels(kernel, layout, type, planning.target);
+    tables.needScratch(stream, layout.copyBytes + partBytes);
+    const sums = sum === null ? [] : [launchOf(planning, base, sum, [...addresses.slice(-2), scratch])];
+    return [...copies(true), launchOf(planning, base, parts, [...addresses, scratch]), ...sums, ...copies(false)];
+  }
+  const attention = tables.attentionOf(JSON.stringify([kernel, alignments]), () => {
+    const graph = attentionGraph(kernel, type, layout);
+    return { kernel, graph, scratchBytes: scratchBytesOf(graph) };
+  });
+  tables.needScratch(stream, layout.copyBytes + at(tables.attentions, attention).scratchBytes);
   return [...copies(true), { kind: "attention", ...base, attention, operands: addresses, scratch }, ...copies(false)];
 }
 
@@ -151,15 +158,19 @@ export function launchOperands(
   };
 }
 
-/** Throws `kernel-opaque` for an attention that cuDNN does not take. */
+/** Throws `kernel-opaque` for an attention that neither cuDNN nor the kernel of few queries takes. */
 function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
   const isForward = kernel.kind === "sdpa";
   const { dtype, shape: q } = at(kernel.inputs, isForward ? 0 : 1);
   const [k, v] = [1, 2].map((i) => at(kernel.inputs, i + (isForward ? 0 : 1)).shape);
   const { causal, scale } = kernel;
-  const obstacle = cudnnObstacle({ dtype, causal, scale, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
+  const shapes = { dtype, q, k: k ?? [], v: v ?? [] };
+  const obstacle = hasKeyLengths(kernel)
+    ? decodeObstacle(shapes)
+    : cudnnObstacle({ ...shapes, causal, scale, isBackward: !isForward });
   if (obstacle !== null) {
-    fail("kernel-opaque", `cuDNN does not take this ${kernel.kind}`, {
+    const who = hasKeyLengths(kernel) ? "the kernel of few queries" : "cuDNN";
+    fail("kernel-opaque", `${who} does not take this ${kernel.kind}`, {
       found: obstacle.found,
       expected: obstacle.expected,
       help: "lower the program with --schedule attention=ops",

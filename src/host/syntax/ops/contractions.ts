@@ -151,12 +151,12 @@ function contraction(
 
 export const sdpaSyntax: OpSyntax<SdpaOp> = {
   print: (op, context, indent) => `sdpa(${printArguments(op, context, `${indent}          `)})`,
-  readers: { sdpa: (context, output) => ({ kind: "Sdpa", ...attention(context, output, 3) }) },
+  readers: { sdpa: (context, output) => ({ kind: "Sdpa", ...attention(context, output) }) },
 };
 
 export const sdpaBackwardSyntax: OpSyntax<SdpaBackwardOp> = {
   print: (op, context, indent) => `sdpa_bwd(${printArguments(op, context, `${indent}              `)})`,
-  readers: { sdpa_bwd: (context, output) => ({ kind: "SdpaBackward", ...attention(context, output, 6) }) },
+  readers: { sdpa_bwd: (context, output) => ({ kind: "SdpaBackward", ...attention(context, output) }) },
 };
 
 const masks = [
@@ -183,15 +183,15 @@ function printArguments(op: SdpaOp | SdpaBackwardOp, context: PrintContext, inde
  *             T2_g_float[..],
  *             is_causal = true, scale = double(0.125))
  */
-function attention(context: OpContext, output: Tensor, count: number): Omit<Extract<Op, SdpaOp>, "kind"> {
+function attention(context: OpContext, output: Tensor): Omit<Extract<Op, SdpaOp>, "kind"> {
   const { scanner, further = [] } = context;
   expect(scanner, "(");
-  const inputs = Array.from({ length: count }, () => {
-    const { id } = readTensorOperand(context);
+  const inputs: TensorId[] = [];
+  do {
+    inputs.push(readTensorOperand(context).id);
     expectAcrossLines(scanner, ",");
-    return id;
-  });
-  skipSpace(scanner);
+    skipSpace(scanner);
+  } while (!scanner.text.startsWith("is_causal", scanner.position));
   expectField(scanner, "is_causal");
   const mask = masks.find(({ text }) => take(scanner, text)) ?? failExpected(scanner, "true, false or bottomRight");
   skipSpace(scanner);

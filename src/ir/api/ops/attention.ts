@@ -11,6 +11,7 @@ import type { TensorView } from "../tensor-view.ts";
 import { applyAll, callOf } from "./apply.ts";
 import { attentionOps } from "./compositions/attention.ts";
 import { dropout, requireDropout } from "./random.ts";
+import { broadcast } from "./views.ts";
 
 export interface SdpaOptions {
   /**
@@ -22,7 +23,7 @@ export interface SdpaOptions {
   readonly scale?: number;
 }
 
-/** What a kernel of attention does not take: with any of it, attention is matmuls and a softmax, not one op. */
+/** With any of it but `keyLengths`, attention is matmuls and a softmax, not one op. */
 export interface SdpaMasks {
   /**
    * Of the axes of the scores [.., Lq, Lk], or of the last of them, with their extents or 1. Bool: whether a query sees
@@ -65,10 +66,13 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
   const attributes = attributesOf(options, place);
   const { dropout: drops, mask, keyLengths, window, softCap } = options;
   const drop = drops === undefined || drops.p === 0 ? null : drops;
-  if (drop !== null || [mask, keyLengths, window, softCap].some((each) => each !== undefined)) {
+  const isOneOp = drop === null && [mask, window, softCap].every((each) => each === undefined);
+  if (!isOneOp || keyLengths !== undefined) {
     requireAttention(q.data(), k.data(), v.data(), place);
     attentionDType("sdpa", [q.data(), k.data(), v.data()], place);
     requireMasks([q, k], options, place);
+  }
+  if (!isOneOp) {
     if (drop !== null) {
       requireTensor(drop.seed, "sdpa", 3);
       commonBuilder([q, drop.seed], place);
@@ -77,8 +81,18 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     const all = { ...options, causal: attributes.causal, scale: options.scale ?? null };
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
-  const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v], place);
+  const lengths = keyLengths === undefined ? [] : [unsqueezed(keyLengths, q.rank - 2)];
+  const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...lengths], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
+}
+
+/** With axes of extent 1 behind its own, up to `rank`. */
+function unsqueezed(tensor: TensorView, rank: number): TensorView {
+  if (tensor.rank === rank) return tensor;
+  return broadcast(
+    tensor,
+    Array.from({ length: rank }, (_, axis) => axis >= tensor.rank),
+  );
 }
 
 export interface SdpaGradients {

@@ -4,7 +4,7 @@
  * of keys and values (grouped queries).
  */
 import { elementCount } from "../../../../numerics/tensor/host-tensor.ts";
-import { accumulatorOf, type DType } from "../../../../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, type Tensor, withoutReductions } from "../../../domain.ts";
 import { extentsDiffer } from "../../../scalar/fold.ts";
@@ -77,6 +77,25 @@ export function requireAttention(q: Tensor, k: Tensor, v: Tensor, place: Call): 
   const help =
     "give each group of query heads that shares a head of keys an axis: q [B, G, r, L, d], k [B, G, 1, L, d]";
   if (misfit >= 0) rejectShapes([q, k, v], `q, k and v differ along axis ${misfit}`, help, place);
+}
+
+/** Throws `dtype-mismatch`, or `shape-mismatch` unless there is one length for each head of `q`, or for several. */
+export function requireKeyLengths(q: Tensor, keyLengths: Tensor, place: Call): void {
+  const [own, wanted] = [axesOf(keyLengths), leading(axesOf(q))];
+  if (dtypes[keyLengths.dtype].family !== "integer") {
+    reject(place, "dtype-mismatch", "the keyLengths of attention have another dtype", {
+      found: keyLengths.dtype,
+      expected: "integer",
+      help: "convert it with cast",
+    });
+  }
+  const fits = own.every((axis, i) => isUnitAxis(axis) || !extentsDiffer(axis.extent, at(wanted, i).extent));
+  if (own.length === wanted.length && fits) return;
+  reject(place, "shape-mismatch", "the keyLengths of attention have other axes", {
+    found: shapeText(keyLengths),
+    expected: "the first axes of q, before Lq, or 1 along them",
+    help: "add axes of extent 1 with unsqueeze",
+  });
 }
 
 function rejectShapes(tensors: readonly Tensor[], message: string, help: string, place: Call): never {

@@ -66,6 +66,39 @@ export function cudnnObstacle({
   return null;
 }
 
+const mostDecodeRows = 64;
+const mostDecodeHead = 256;
+const decodeStep = 16;
+
+/** The same of attention with key lengths, for which there is a kernel of few queries (decode-kernel.ts). */
+export function decodeObstacle({
+  dtype,
+  q,
+  k,
+  v,
+}: Omit<CudnnAttentionShape, "causal" | "scale" | "isBackward">): CudnnObstacle | null {
+  if (dtype !== "half" && dtype !== "bfloat16") return { found: dtype, expected: "half or bfloat16" };
+  for (const [name, size] of [
+    ["q and k", q.at(-1) ?? null],
+    ["v", v.at(-1) ?? null],
+  ] as const) {
+    if (size !== null && size > 0 && size <= mostDecodeHead && size % decodeStep === 0) continue;
+    const expected = `with keyLengths, heads of a multiple of ${decodeStep} elements, at most ${mostDecodeHead}`;
+    return { found: `heads of ${size ?? "an unknown number of"} elements of ${name}`, expected };
+  }
+  if (k.at(-2) === 0) return { found: "no keys", expected: "at least one key" };
+  const shared = q.slice(0, -2).filter((extent, axis) => k[axis] !== extent);
+  const rows = [...shared, q.at(-2) ?? null].reduce<number | null>(
+    (product, extent) => (product === null || extent === null ? null : product * extent),
+    1,
+  );
+  if (rows !== null && rows <= mostDecodeRows) return null;
+  return {
+    found: `${rows ?? "an unknown number of"} rows of q for each head of keys`,
+    expected: `with keyLengths, at most ${mostDecodeRows} rows, heads that share keys included`,
+  };
+}
+
 export function isAttentionOp(op: Op): op is SdpaOp | SdpaBackwardOp {
   return op.kind === "Sdpa" || op.kind === "SdpaBackward";
 }
@@ -80,13 +113,8 @@ export function obstacleOfOp(
   const shape = (tensor: typeof q): readonly (number | null)[] =>
     withoutReductions(tensor?.domain.logical ?? []).map(({ extent }) => constantValue(extent));
   const dtype = q?.dtype ?? "float";
-  return cudnnObstacle({
-    dtype,
-    causal: op.causal,
-    isBackward,
-    scale: op.scale === null ? null : Number(op.scale),
-    q: shape(q),
-    k: shape(k),
-    v: shape(v),
-  });
+  const shapes = { dtype, q: shape(q), k: shape(k), v: shape(v) };
+  if (op.kind === "Sdpa" && op.inputs.length > 3) return decodeObstacle(shapes);
+  const scale = op.scale === null ? null : Number(op.scale);
+  return cudnnObstacle({ ...shapes, causal: op.causal, isBackward, scale });
 }

@@ -17,32 +17,35 @@ import {
   isSharedHeadAxis,
   leading,
   requireAttention,
+  requireKeyLengths,
   scoreCount,
   scoreWork,
   statisticsDType,
 } from "./attention.ts";
 
-/** Operands q, k and v. Outputs [.., Lq, e] and logsumexp [.., Lq]. */
+/** Operands q, k, v, and perhaps how many keys there are. Outputs [.., Lq, e] and logsumexp [.., Lq]. */
 export interface SdpaOp extends AttentionBase {
   readonly kind: "Sdpa";
 }
 
 export const sdpaRow: OpRow<SdpaOp> = {
   ...local,
-  operands: [3, 3],
+  operands: [3, 4],
   standalone: true,
   isView: false,
-  dtype: (_, operands, place) => attentionDType("sdpa", operands, place),
+  dtype: (_, operands, place) => attentionDType("sdpa", operands.slice(0, 3), place),
   shape: (_, operands, place) => {
     const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
     requireAttention(q, k, v, place);
+    const keyLengths = operands[3];
+    if (keyLengths !== undefined) requireKeyLengths(q, keyLengths, place);
     return { axes: [...axesOf(q).slice(0, -1), ...axesOf(v).slice(-1)].map(shapeOfAxis) };
   },
   further: (_, operands) => [
     { dtype: statisticsDType(at(operands, 0).dtype), axes: axesOf(at(operands, 0)).slice(0, -1).map(shapeOfAxis) },
   ],
   respec: ({ kind, causal, scale }) => ({ kind, causal, scale }),
-  pairs: ({ causal }, [q = [], k = [], v = []], output, which) => {
+  pairs: ({ causal }, [q = [], k = [], v = [], keyLengths = []], output, which) => {
     const axes = withoutReductions(output);
     // A chunk of the rows does not know which keys its rows see.
     const rows = causal === null ? q.slice(0, -1) : leading(q);
@@ -50,6 +53,7 @@ export const sdpaRow: OpRow<SdpaOp> = {
       ...zip(0, rows, axes),
       ...zip(1, leading(k), axes),
       ...zip(2, leading(v), axes),
+      ...zip(3, keyLengths, axes),
       ...(which === 0 ? lastPair(2, v, axes) : []),
     ];
   },
