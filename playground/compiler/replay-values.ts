@@ -1,5 +1,5 @@
 /** The outputs of a run in a given order of streams, compared with the oracle's. */
-import { openMachineGroup } from "../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { drawInputs } from "../../src/compile/program/inputs.ts";
 import { copiesOf } from "../../src/executor/output-copies.ts";
 import type { Program } from "../../src/commands/program.ts";

@@ -10,7 +10,7 @@ import {
   relu,
   Tensor,
 } from "@braid-compiler/braid";
-import { openMachineGroup } from "../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group.ts";
 import { packShard, shardInto, shardOf, unpackShard, unshardInto } from "../../src/executor/shard.ts";
 import { dtypes as dtypeRows } from "../../src/numerics/dtype.ts";

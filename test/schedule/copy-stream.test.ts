@@ -1,7 +1,7 @@
 /** The rewrite copy-stream: the moved commands, the edges around them, and the same bits under every interleaving. */
 import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
-import { openMachineGroup } from "../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { parseInterleaving } from "../../src/machine/interleaving.ts";

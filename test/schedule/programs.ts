@@ -12,7 +12,7 @@ import {
   type DType,
   type Program,
 } from "@braid-compiler/braid";
-import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/cpu-backend.ts";
+import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { parseInterleaving } from "../../src/machine/interleaving.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";

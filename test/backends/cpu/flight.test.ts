@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { DiagnosticError, link, type Group } from "@braid-compiler/braid";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { createFlightRecorder, type FlightRecorder } from "../../../src/backends/flight/flight-recorder.ts";
 import { readFlights } from "../../../src/cli/verify/compare-flight.ts";

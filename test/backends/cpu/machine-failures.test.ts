@@ -4,7 +4,7 @@
  */
 import { describe, expect, it, vi } from "vitest";
 import { DiagnosticError, type Diagnostic, link, type Prepared } from "@braid-compiler/braid";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 
 /** Rank 1 copies on a worker after rank 0 has sent it something: 64 floats, long enough to be moved by copyWithin. */

@@ -5,7 +5,7 @@
 import { type Diagnostic, DiagnosticError, type Group, link, type Program } from "@braid-compiler/braid";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { layOutProgram } from "../../../src/backends/cpu/address-space.ts";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { createMemoryPool, openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import type { WasmMemory } from "../../../src/support/webassembly.ts";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,7 +1,7 @@
 /** Several runs in one call, on worker threads and on the machine: as many as requested, within one timeout. */
 import { afterAll, describe, expect, it } from "vitest";
 import { link, type Prepared } from "@braid-compiler/braid";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { buildLists } from "../../machine/list-builder.ts";

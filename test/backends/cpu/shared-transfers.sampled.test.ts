@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, it } from "vitest";
 import { link, type Prepared, type Program } from "@braid-compiler/braid";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { numberCommands } from "../../../src/backends/cpu/threads/command-numbers.ts";
 import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";

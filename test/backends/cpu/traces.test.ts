@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { link, type Program } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
-import { openMachineGroup } from "../../../src/backends/cpu/cpu-backend.ts";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { type TraceEvent, eventTable, movingSince } from "../../../src/trace/event-table.ts";
 import { buildLists } from "../../machine/list-builder.ts";
