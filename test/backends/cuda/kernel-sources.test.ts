@@ -4,12 +4,14 @@
  */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { attentionLayout } from "../../../src/backends/cuda/attention/layout.ts";
 import { createCompiler } from "../../../src/backends/cuda/kernels/compiler.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import { decodeKernels } from "../../../src/backends/cuda/kernels/decode-kernel.ts";
 import { groupedKernel } from "../../../src/backends/cuda/kernels/grouped-kernel.ts";
 import { gemmKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
-import type { Kernel, Operand } from "../../../src/commands/kernel.ts";
+import type { Kernel, Operand, SdpaKernel } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { operand } from "../../kernels/run-kernel.ts";
 import { sampleKernels } from "./sample-kernels.ts";
@@ -87,6 +89,56 @@ describe.each(["grouped-rows-bfloat16", "grouped-terms-bfloat16"])("%s on tensor
   it.skipIf(obstacle !== null)("compiles for Hopper, and for GPUs that it is not for", () => {
     for (const capability of [90, 100]) {
       expect(at(createCompiler({ ...target, capability }).compile(sourceOf()?.text ?? ""), 0)).toBe(0x7f);
+    }
+  });
+});
+
+describe.each([
+  ["attention-few-queries-bfloat16", 1],
+  ["attention-few-queries-half-causal", 3],
+])("%s", (name, queries) => {
+  const kernel: SdpaKernel = {
+    kind: "sdpa",
+    causal: queries === 1 ? null : "bottomRight",
+    scale: 0.125,
+    inputs: [
+      ...[
+        [2, 3, 8, queries, 64],
+        [2, 3, 1, 900, 64],
+        [2, 3, 1, 900, 48],
+      ].map((shape) => operand(queries === 1 ? "bfloat16" : "half", shape)),
+      operand(queries === 1 ? "int" : "int64", [2, 1, 1]),
+    ],
+    outputs: [
+      operand(queries === 1 ? "bfloat16" : "half", [2, 3, 8, queries, 48]),
+      operand("float", [2, 3, 8, queries]),
+    ],
+  };
+  const layout = attentionLayout(kernel, [256, 256, 256, 8, 256, 256]);
+  const { parts, sum, partBytes } = decodeKernels(kernel, layout, queries === 1 ? "bfloat16" : "half", {
+    capability: 90,
+    multiprocessors: 132,
+  });
+  const sources = [parts, ...(sum === null ? [] : [sum])];
+
+  it("has the source of its golden file", async () => {
+    const texts = sources.map(
+      ({ text, grid, block, sharedBytes = 0 }) =>
+        `// grid ${grid.join(" x ")}, block ${block.join(" x ")}, ${sharedBytes} bytes of shared memory\n${text}`,
+    );
+    await expect(`// ${partBytes} bytes of parts\n${texts.join("\n")}`).toMatchFileSnapshot(
+      path.join(import.meta.dirname, "golden", `${name}.cu`),
+    );
+  });
+
+  it("reads its operands, and lengths of any alignment, where they are", () => {
+    expect(layout.copyBytes).toBe(0);
+  });
+
+  it.skipIf(obstacle !== null)("compiles for Hopper and Ampere", () => {
+    for (const capability of [80, 90]) {
+      const compiler = createCompiler({ ...target, capability });
+      for (const { text } of sources) expect(at(compiler.compile(text), 0)).toBe(0x7f);
     }
   });
 });
