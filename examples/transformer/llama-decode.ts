@@ -1,7 +1,7 @@
 /**
  * A step of decoding with a Llama block: one token for each of B sequences, whose earlier keys and values are in caches
  * of T positions. Each sequence is at its own position: the step writes its key and value there, and the token attends
- * to the positions up to it. Tensor parallel: each device has some of the groups of heads, their caches, and a part of
+ * to the positions up to it. The angles of the positions are computed once for all layers. Tensor parallel: each device has some of the groups of heads, their caches, and a part of
  * the hidden features, so that the step sends two sums of B rows.
  *
  *   npx braid run examples/transformer/llama-decode.ts --check
@@ -29,6 +29,7 @@ import {
   slice,
   swiglu,
   type TensorView,
+  unsqueeze,
 } from "@braid-compiler/braid";
 
 export default program(
@@ -39,6 +40,7 @@ export default program(
     const R = HEADS / GROUPS;
     const x = f.input([B, H], DTYPE).named("x");
     const position = f.input([B], "int64").named("position");
+    const [cosines, sines] = [f.input([B, D / 2], "float"), f.input([B, D / 2], "float")];
     const [keys, values] = [f.input([B, GROUPS, 1, T, D], DTYPE), f.input([B, GROUPS, 1, T, D], DTYPE)];
     const norm1 = f.input([H], DTYPE).named("norm1");
     // Ordered by group: its query heads, then its key, then its value.
@@ -58,7 +60,8 @@ export default program(
     const heads = reshape(linear(rmsNorm(x, norm1), wQKV), [B, GROUPS, R + 2, 1, D]);
     const part = (from: number, to: number): TensorView => slice(heads, [0, 0, from, 0, 0], [B, GROUPS, to, 1, D]);
     const at = reshape(position, [B, 1, 1, 1, 1]);
-    const [c, s] = angles(f, at, D);
+    const turn = (each: TensorView): TensorView => reshape(each, [B, 1, 1, 1, D / 2]);
+    const [c, s] = [turn(cosines.named("cos")), turn(sines.named("sin"))];
     const newKeys = dynamicUpdate(keys, 3, at, rope(part(R, R + 1), c, s)).named("keys.next");
     const newValues = dynamicUpdate(values, 3, at, part(R + 1, R + 2)).named("values.next");
     const seen = sdpa(rope(part(0, R), c, s), newKeys, newValues, { keyLengths: add(position, 1) }).output;
@@ -72,9 +75,9 @@ export default program(
   },
 );
 
-/** The cosines and sines of the positions times 10000^(-2 j / D), as [B, 1, 1, 1, D / 2]. */
-function angles(f: Fusion, position: TensorView, D: number): readonly [TensorView, TensorView] {
+/** The cosines and sines [B, D / 2] of the positions [B] times 10000^(-2 j / D). */
+export function angles(f: Fusion, position: TensorView, D: number): readonly [TensorView, TensorView] {
   const frequency = exp(mul(cast(iota(f, D / 2), "float"), (-2 * Math.log(10000)) / D));
-  const angle = mul(cast(position, "float"), reshape(frequency, [1, 1, 1, 1, D / 2]));
+  const angle = mul(cast(unsqueeze(position, 1), "float"), unsqueeze(frequency, 0));
   return [cos(angle), sin(angle)];
 }

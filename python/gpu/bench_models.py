@@ -212,6 +212,7 @@ def decode(name: str, folder: Path) -> None:
     frequency = BASE ** (-2 * torch.arange(size // 2, device="cuda") / size)
     angle = position.view(-1, 1, 1, 1) * frequency
     cosine, sine = angle.cos(), angle.sin()
+    turns = [each.view(sequences, size // 2) for each in (cosine, sine)]
     which = torch.arange(sequences, device="cuda")
     mask = (torch.arange(length, device="cuda") <= position.view(-1, 1)).view(sequences, 1, 1, length)
     shared = symmetric.empty(sequences, hidden, dtype=BF16, device="cuda")
@@ -255,7 +256,7 @@ def decode(name: str, folder: Path) -> None:
         "eager, exact length": graphed(lambda: step(exact, *eager)),
         "eager, mask": graphed(lambda: step(masked, *eager)),
         "compiled, exact length": graphed(lambda: step(exact, *compiled)),
-        "braid": lambda: first(plan(x, position, keys, values, norm1, w_qkv, w_out, norm2, w_gate, w_up, w_down)),
+        "braid": lambda: first(plan(x, position, *turns, keys, values, norm1, w_qkv, w_out, norm2, w_gate, w_up, w_down)),
     }
     measured(name, runs, "eager, exact length")
 

@@ -97,6 +97,7 @@ export const groupedCases: typeof shapeCases = (["half", "bfloat16"] as const).m
     const x = f.input([200, 72], dtype);
     const buffers = f.input([3, 140, 64], dtype);
     const counts = reshape(endsOf([3, 140, 0], "int"), [3, 1]);
+    const shared = f.input([2, 3, 200, 64], dtype);
     for (const output of [
       groupedMatmul(x, f.input([5, 72, 136], dtype), ragged),
       groupedMatmul(x, permute(f.input([5, 136, 72], dtype), [0, 2, 1]), ragged),
@@ -104,6 +105,16 @@ export const groupedCases: typeof shapeCases = (["half", "bfloat16"] as const).m
       groupedMatmul(rows, f.input([140, 64, 64], dtype), many),
       groupedMatmul(rows, f.input([150, 72], dtype), many),
       groupedMatmul(buffers, f.input([3, 1, 64, 72], dtype), counts),
+      groupedMatmul(
+        shared,
+        f.input([2, 1, 1, 64, 72], dtype),
+        reshape(endsOf([70, 0, 130, 200, 1, 64], "int"), [2, 3, 1]),
+      ),
+      groupedMatmul(
+        shared,
+        f.input([2, 1, 2, 64, 136], dtype),
+        reshape(endsOf([1, 70, 0, 0, 130, 190, 9, 200, 0, 1, 3, 64], "int"), [2, 3, 2]),
+      ),
       groupedMatmul(buffers, f.input([3, 140, 72], dtype), counts),
     ]) {
       f.output(output);

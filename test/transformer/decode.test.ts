@@ -1,6 +1,7 @@
 /** Steps of decoding, whose caches go from one to the next, give the rows of a causal pass over all tokens. */
 import { expect, it } from "vitest";
-import { MultiDeviceExecutor, Tensor } from "@braid-compiler/braid";
+import { Fusion, MultiDeviceExecutor, Tensor } from "@braid-compiler/braid";
+import { angles } from "../../examples/transformer/llama-decode.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { at } from "../../src/support/invariant.ts";
 import { exampleFusion } from "../support/example-program.ts";
@@ -31,6 +32,9 @@ it("at one position for each sequence", async () => {
   const behind = [0, 1];
   const whole = await executorOf("llama-block", { L: T, S: 1, SP: 0, BACKWARD: 0 });
   const step = await executorOf("llama-decode", { T });
+  const f = new Fusion();
+  for (const each of angles(f, f.input([B], "int64"), H / 4)) f.output(each);
+  const cosinesAndSines = await MultiDeviceExecutor.create(f, { devices: 1 });
   const x = draw([B, T, H]);
   const weights = [[H], [2 * 4 * 4, H], [H, H], [H], [24, H], [24, H], [H, 24]].map(draw);
   const [expected] = await whole.run([x, ...weights]);
@@ -44,7 +48,9 @@ it("at one position for each sequence", async () => {
     });
     // The caches and weights stay where they are after the first step.
     const rest = i === 0 ? given : given.map(() => null);
-    const [z] = await step.run([token, Tensor.from(places, "int64"), ...rest]);
+    const position = Tensor.from(places, "int64");
+    const turns = await cosinesAndSines.run([position]);
+    const [z] = await step.run([token, position, ...turns, ...rest]);
     places.forEach((place, b) => {
       if (place < 0) return;
       const row = elements(at([z], 0) ?? x, b * H, H);
@@ -53,5 +59,5 @@ it("at one position for each sequence", async () => {
       });
     });
   }
-  await Promise.all([whole, step].map((each) => each.close()));
+  await Promise.all([whole, step, cosinesAndSines].map((each) => each.close()));
 });

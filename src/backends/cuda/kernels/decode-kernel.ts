@@ -23,8 +23,8 @@ const blockKeys = 16 * warps;
 const stages = 3;
 /** Runs have at least as many keys, or their sums would take longer than they save. */
 const fewestKeys = 2 * blockKeys;
-/** So that multiprocessors, of two blocks each, are busy until the end. */
-const blocksEach = 4;
+/** That a multiprocessor runs at once. */
+const blocksEach = 2;
 
 export interface DecodeKernels {
   /** Parameters: q, k, v, the lengths, the output, logsumexp, and scratch for `partBytes` if there is `sum`. */
@@ -48,8 +48,7 @@ export function decodeKernels(
   const rows = (heads / keyHeads) * queries;
   const tiles = Math.ceil(rows / tileRows);
   const blocks = batches * keyHeads * tiles;
-  const wanted = Math.min(Math.ceil((blocksEach * multiprocessors) / blocks), Math.ceil(keys / fewestKeys));
-  const run = Math.ceil(keys / wanted / blockKeys) * blockKeys;
+  const run = keysOfRun(keys, (runs) => Math.ceil((blocks * runs) / (blocksEach * multiprocessors)) / runs);
   const runs = Math.ceil(keys / run);
   const numbers = {
     D: d,
@@ -99,6 +98,14 @@ export function decodeKernels(
           },
     partBytes: runs === 1 ? 0 : blocks * tileRows * runs * (e + 2) * 4,
   };
+}
+
+/** The keys of a run: as many runs as take the shortest time, or one in 32 more, and no more runs than that needs. */
+function keysOfRun(keys: number, timeOf: (runs: number) => number): number {
+  const counts = Array.from({ length: Math.ceil(keys / fewestKeys) }, (_, i) => i + 1);
+  const least = counts.reduce((time, runs) => Math.min(time, timeOf(runs)), Infinity);
+  const runs = counts.find((count) => timeOf(count) <= least * (1 + 1 / 32)) ?? 1;
+  return Math.ceil(keys / runs / blockKeys) * blockKeys;
 }
 
 function dimsOf(operand: PlacedOperand | undefined): Four {

@@ -4,6 +4,10 @@
  * As many blocks as multiprocessors take tiles of 128 rows in turn, all rows of a group before its next columns, so
  * that tiles share the group's matrix in L2. In a block, one thread copies operands by TMA into a ring of stages, and
  * two warpgroups multiply 64 rows each (wgmma). The descriptors that TMA needs are made by the block, in scratch.
+ * The two halves of a tile may be of two batches that share a matrix, so that tiles are full where groups are not.
+ *
+ * A launch before it checks the ends of the groups: with a call anywhere in a kernel, ptxas lets every wgmma wait for the
+ * one before it.
  *
  * A tile may read more rows than its group has, which it does not store. Terms after the group's last one are set to
  * zero in shared memory, in both operands, because what follows them may be NaN.
@@ -24,6 +28,7 @@ const tileRows = 128;
 /** Of a stage, and elements of a line. */
 const tileTerms = 64;
 const threads = 384;
+const checkThreads = 128;
 /** Groups of all batches, whose places lie beside the stages. */
 const mostGroups = 1024;
 /** Descriptors of a and b. */
@@ -75,6 +80,7 @@ export function groupedKernel(
   if (Math.min(m, n, k) < leastExtent) return null;
   if (dimensions > mostDimensions || batches * perBatch > mostGroups) return null;
   const tiles = ofRows ? Math.ceil(m / tileRows) + perBatch : groups.count * Math.ceil(m / tileRows);
+  const sharing = ofRows ? batchesOfMatrix(batch) : 1;
   const numbers = {
     COLUMNS: columns,
     STAGES: stages,
@@ -84,6 +90,7 @@ export function groupedKernel(
     GROUPS: groups.count,
     PER_BATCH: perBatch,
     COUNT: batches * perBatch,
+    SHARING: sharing,
     OF_ROWS: ofRows ? 1 : 0,
     A_ACROSS: left.across ? 1 : 0,
     B_ACROSS: right.across ? 1 : 0,
@@ -110,7 +117,7 @@ export function groupedKernel(
     block: [threads, 1, 1],
     parameters: operands,
     // Alignment, stages with their barriers, descriptors, and the places of groups.
-    sharedBytes: 1024 + stages * (2 * (tileRows + columns) * tileTerms + 16) + maps * mapBytes + 12 * (mostGroups + 1),
+    sharedBytes: 1024 + stages * (2 * (tileRows + columns) * tileTerms + 16) + maps * mapBytes + 16 * (mostGroups + 1),
   };
 }
 
@@ -124,8 +131,8 @@ function leftMap({ m, k, a, batch }: Contraction, ofRows: boolean): TensorMap {
     {
       extents: across ? [m, k] : [k, m],
       strides: [across ? a.column : a.row],
-      lines: across ? tileTerms : tileRows,
-      coordinates: across ? ["tile.row", ofRows ? "depth" : "tile.start + depth"] : ["depth", "tile.row"],
+      lines: tileTerms,
+      coordinates: across ? ["half.row", ofRows ? "depth" : "tile.start + depth"] : ["depth", "half.row"],
       across,
     },
     batch.map((axis) => [axis.extent, axis.a]),
@@ -151,6 +158,12 @@ function rightMap({ n, k, b, batch }: Contraction, { of, count, stride }: Groups
   );
 }
 
+/** How many batches in a row have the same matrices. */
+function batchesOfMatrix(batch: Contraction["batch"]): number {
+  const last = batch.findLastIndex(({ b }) => b !== 0);
+  return batch.slice(last + 1).reduce((product, { extent }) => product * extent, 1);
+}
+
 /** An operand that is the same in all of an axis has no dimension for it. */
 function withBatch(map: TensorMap, axes: readonly (readonly [extent: number, stride: number])[]): TensorMap {
   const own = axes.flatMap(([extent, stride], i) => (stride === 0 ? [] : [{ extent, stride, i }]));
@@ -158,7 +171,7 @@ function withBatch(map: TensorMap, axes: readonly (readonly [extent: number, str
     ...map,
     extents: [...map.extents, ...own.map(({ extent }) => extent)],
     strides: [...map.strides, ...own.map(({ stride }) => stride)],
-    coordinates: [...map.coordinates, ...own.map(({ i }) => `index_of(tile.batch, ${i})`)],
+    coordinates: [...map.coordinates, ...own.map(({ i }) => `index_of(half.batch, ${i})`)],
   };
 }
 
@@ -216,9 +229,10 @@ ${[
 function loadText(name: string, map: TensorMap): string {
   const { coordinates, across } = map;
   const places = coordinates.map((_, i) => `%${i + 3}`).join(", ");
-  const values = coordinates.map((each, i) => `"r"((int)(${each})${across && i === 0 ? " + first" : ""})`).join(", ");
+  const moves = across && name === "b";
+  const values = coordinates.map((each, i) => `"r"((int)(${each})${moves && i === 0 ? " + first" : ""})`).join(", ");
   const copy = `cp.async.bulk.tensor.${map.extents.length}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes`;
-  return `DEVICE void load_${name}(u32 to, const void *map, u32 barrier, const Tile &tile, int depth, int first) {
+  return `DEVICE void load_${name}(u32 to, const void *map, u32 barrier, const Tile &tile, const Half &half, int depth, int first = 0) {
   asm volatile("${copy} [%0], [%1, {${places}}], [%2];"
     : : "r"(to), "l"(map), "r"(barrier), ${values} : "memory");
 }`;
@@ -237,19 +251,49 @@ function multiplyText(columns: number, aAcross: boolean, bAcross: boolean): stri
 }`;
 }
 
+/** Ends the run unless the ends of the groups of each batch do not fall and are at most the rows. Its parameter: ends. */
+export function endsCheck(contraction: Contraction): KernelSource | null {
+  const { m, k, batch, groups } = contraction;
+  if (groups === undefined) return null;
+  const count = batch.reduce((product, { extent }) => product * extent, groups.count);
+  const text = `typedef unsigned u32;
+typedef ${dtypes[groups.ends.dtype].cuda.c} End;
+#define DEVICE static __device__ __forceinline__
+${batchText(contraction, groups)}
+extern "C" __global__ void __launch_bounds__(${checkThreads}) ${kernelName}(const End *ends) {
+  const u32 i = blockIdx.x * ${checkThreads}u + threadIdx.x;
+  if (i >= ${count}u) return;
+  const u32 batch = i / ${groups.count}u, group = i % ${groups.count}u;
+  const End *const own = ends + ends_offset(batch);
+  const long long start = group == 0 ? 0 : (long long)own[(group - 1) * ${groups.ends.stride}ll];
+  const long long end = (long long)own[group * ${groups.ends.stride}ll];
+  if (end < start || end > ${groups.of === "m" ? m : k}) braid_bad_ends();
+}
+`;
+  return {
+    text: withPrelude(text),
+    grid: [Math.ceil(count / checkThreads), 1, 1],
+    block: [checkThreads, 1, 1],
+    parameters: [],
+  };
+}
+
 const head = `typedef unsigned short u16;
 typedef unsigned u32;
 typedef unsigned long long u64;
 #define DEVICE static __device__ __forceinline__
-#define ROWS 128
 #define DEPTH 64
-#define A_BYTES (ROWS * DEPTH * 2)
+#define A_BYTES (128 * DEPTH * 2)
 #define STAGE_BYTES (A_BYTES + COLUMNS * DEPTH * 2)
 #define ACROSS_N ((N + COLUMNS - 1) / COLUMNS)
 
-/** Of a batch: the rows or terms of a group, and the tiles of rows before it. */
-struct Group { int start, stop, tiles; };
-struct Tile { int index, row, column, start, stop; u32 group, batch; };
+#define MATRICES (COUNT / SHARING)
+
+/** Of a batch: the rows or terms of a group, and the halves of tiles before it; of its matrix, the tiles of rows. */
+struct Group { int start, stop, halves, tiles; };
+/** 64 rows of a batch; none if \`row\` is \`stop\`. */
+struct Half { int row, stop; u32 batch; };
+struct Tile { int index, column, start, stop; u32 group; Half halves[2]; };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL`;
 
 const body = `DEVICE u32 shared_place(const void *p) { return (u32)__cvta_generic_to_shared(p); }
@@ -269,72 +313,92 @@ DEVICE u32 packed(float low, float high) {
 DEVICE u64 operand(u32 at, int across) {
   return (u64)((at & 0x3ffff) >> 4) | ((across ? 512ull : 1ull) << 16) | (64ull << 32) | (1ull << 62);
 }
-/** The tile of this index, whose group is at \`place\` or after it. */
+/** The tile of this index, whose matrix is at \`place\` or after it. */
 DEVICE bool find(Tile &tile, u32 &place, const Group *groups) {
-  while (place < COUNT && tile.index >= groups[place + 1].tiles * ACROSS_N) place++;
-  if (place == COUNT) return false;
-  const Group group = groups[place];
-  const int rows = groups[place + 1].tiles - group.tiles, in = tile.index - group.tiles * ACROSS_N;
-  tile.batch = place / PER_BATCH;
-  tile.group = place - tile.batch * PER_BATCH;
-  tile.row = in % rows * ROWS + (OF_ROWS ? group.start : 0);
+  while (place < MATRICES && tile.index >= groups[(place + 1) * SHARING].tiles * ACROSS_N) place++;
+  if (place == MATRICES) return false;
+  const Group *own = groups + place * SHARING;
+  const int rows = own[SHARING].tiles - own->tiles, in = tile.index - own->tiles * ACROSS_N;
+  const u32 batch = place / PER_BATCH * SHARING;
+  tile.group = place % PER_BATCH;
   tile.column = in / rows * COLUMNS;
-  tile.start = group.start;
-  tile.stop = group.stop;
+  tile.start = own->start;
+  tile.stop = own->stop;
+  int half = own->halves + in % rows * 2, i = 0;
+#pragma unroll
+  for (int j = 0; j < 2; j++, half++) {
+    while (i < SHARING && half >= own[i + 1].halves) i++;
+    const Group &group = own[min(i, SHARING - 1)];
+    const int stop = OF_ROWS ? group.stop : M, row = (OF_ROWS ? group.start : 0) + 64 * (half - group.halves);
+    tile.halves[j].row = i < SHARING ? row : stop;
+    tile.halves[j].stop = stop;
+    tile.halves[j].batch = batch + min(i, SHARING - 1);
+  }
   return true;
 }
 DEVICE int terms_of(const Tile &tile) { return OF_ROWS ? (tile.group < GROUPS ? K : 0) : tile.stop - tile.start; }
 
-/** The groups of all batches, with the tiles before each. */
+/** Tells a warp the sum before each of \`count\` numbers, and returns that of all. */
+template <class Number, class Tell> DEVICE int sums_before(u32 count, Number number, Tell tell) {
+  int sum = 0;
+  for (u32 from = 0; from < count; from += 32) {
+    const u32 i = from + threadIdx.x;
+    const int own = i < count ? number(i) : 0;
+    int before = own;
+    for (int by = 1; by < 32; by *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, before, by);
+      if (threadIdx.x >= by) before += other;
+    }
+    if (i < count) tell(i, sum + before - own);
+    sum += __shfl_sync(0xffffffffu, before, 31);
+  }
+  return sum;
+}
+
+/** The groups of all batches, with the halves and tiles before each. */
 DEVICE void read_groups(Group *groups, const End *ends) {
   for (u32 i = threadIdx.x; i < COUNT; i += blockDim.x) {
-    const u32 batch = i / PER_BATCH, group = i - batch * PER_BATCH;
+    const u32 matrix = i / SHARING, group = matrix % PER_BATCH, batch = matrix / PER_BATCH * SHARING + i % SHARING;
     const End *own = ends + ends_offset(batch);
     const long long limit = OF_ROWS ? M : K;
     const long long given = group == 0 ? 0 : (long long)own[(group - 1) * (long long)END_STEP];
     const long long start = given < 0 ? 0 : given > limit ? limit : given;
     const long long end = group == GROUPS ? limit : (long long)own[group * (long long)END_STEP];
-    if (end < start || end > limit) braid_bad_ends();
     groups[i].start = (int)start;
     groups[i].stop = (int)(end < start ? start : end > limit ? limit : end);
   }
   __syncthreads();
-  if (threadIdx.x < 32) {
-    int sum = 0;
-    for (u32 from = 0; from < COUNT; from += 32) {
-      const u32 i = from + threadIdx.x;
-      const int own = i >= COUNT ? 0 : ((OF_ROWS ? groups[i].stop - groups[i].start : M) + ROWS - 1) / ROWS;
-      int before = own;
-      for (int by = 1; by < 32; by *= 2) {
-        const int other = __shfl_up_sync(0xffffffffu, before, by);
-        if (threadIdx.x >= by) before += other;
-      }
-      if (i < COUNT) groups[i].tiles = sum + before - own;
-      sum += __shfl_sync(0xffffffffu, before, 31);
-    }
-    if (threadIdx.x == 0) groups[COUNT].tiles = sum;
-  }
+  if (threadIdx.x >= 32) return;
+  const int halves = sums_before(COUNT, [&](u32 i) {
+    return ((OF_ROWS ? groups[i].stop - groups[i].start : (M + 127) / 128 * 128) + 63) / 64;
+  }, [&](u32 i, int sum) { groups[i].halves = sum; });
+  groups[COUNT].halves = halves;
+  __syncwarp();
+  const int tiles = sums_before(MATRICES, [&](u32 i) {
+    return (groups[(i + 1) * SHARING].halves - groups[i * SHARING].halves + 1) / 2;
+  }, [&](u32 i, int sum) { groups[i * SHARING].tiles = sum; });
+  groups[COUNT].tiles = tiles;
 }
 
 /** Stores 64 rows of a tile. Four lanes have two columns each of four vectors of eight; then each has one vector. */
-DEVICE void store(u16 *c, const Tile &tile, int from, const float (&d)[COLUMNS / 2]) {
+DEVICE void store(u16 *c, const Tile &tile, const Half &half, const float (&d)[COLUMNS / 2]) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int row = from + warp * 16 + lane / 4, stop = OF_ROWS ? tile.stop : M, column = tile.column + lane % 4 * 8;
-  u16 *to = c + c_offset(tile.batch) + (OF_ROWS ? 0 : tile.group * (long long)GROUP_STEP) + row * (long long)C_STEP + column;
+  const int row = half.row + warp * 16 + lane / 4, column = tile.column + lane % 4 * 8;
+  u16 *to = c + c_offset(half.batch) + (OF_ROWS ? 0 : tile.group * (long long)GROUP_STEP) + row * (long long)C_STEP + column;
   const bool odd = lane & 1, upper = lane & 2;
 #pragma unroll
   for (int i = 0; i < COLUMNS / 32; i++) {
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    for (int part = 0; part < 2; part++) {
       u32 x[4];
 #pragma unroll
-      for (int j = 0; j < 4; j++) x[j] = packed(d[i * 16 + j * 4 + half * 2], d[i * 16 + j * 4 + half * 2 + 1]);
+      for (int j = 0; j < 4; j++) x[j] = packed(d[i * 16 + j * 4 + part * 2], d[i * 16 + j * 4 + part * 2 + 1]);
       const u32 p = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), q = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
       if (odd) { x[0] = p; x[2] = q; } else { x[1] = p; x[3] = q; }
       const u32 r = __shfl_xor_sync(0xffffffffu, upper ? x[0] : x[2], 2), s = __shfl_xor_sync(0xffffffffu, upper ? x[1] : x[3], 2);
       if (upper) { x[0] = r; x[1] = s; } else { x[2] = r; x[3] = s; }
-      if (row + half * 8 < stop && column + i * 32 < N)
-        *(uint4 *)(to + half * 8 * (long long)C_STEP + i * 32) = make_uint4(x[0], x[1], x[2], x[3]);
+      if (row + part * 8 < half.stop && column + i * 32 < N)
+        *(uint4 *)(to + part * 8 * (long long)C_STEP + i * 32) = make_uint4(x[0], x[1], x[2], x[3]);
     }
   }
 }
@@ -379,12 +443,16 @@ ${kernelName}(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char
         asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" : : "l"(own + 128 * i) : "memory");
       for (; find(tile, place, groups); tile.index += gridDim.x) {
         const int terms = terms_of(tile);
+        // Rows of zeros are nothing to copy.
+        const int count = OF_ROWS && tile.halves[1].row >= tile.halves[1].stop ? 1 : 2;
         for (int depth = 0; depth < terms; depth += DEPTH) {
           wait_for(empty + 8 * stage, phase ^ 1);
           const u32 barrier = full + 8 * stage, to = base + stage * STAGE_BYTES;
-          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(STAGE_BYTES) : "memory");
-          for (int i = 0; i < (A_ACROSS ? 2 : 1); i++) load_a(to + i * 8192, own, barrier, tile, depth, 64 * i);
-          for (int i = 0; i < (B_ACROSS ? COLUMNS / 64 : 1); i++) load_b(to + A_BYTES + i * 8192, own + 128, barrier, tile, depth, 64 * i);
+          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(STAGE_BYTES - (2 - count) * 8192) : "memory");
+#pragma unroll
+          for (int i = 0; i < 2; i++) if (i < count) load_a(to + i * 8192, own, barrier, tile, tile.halves[i], depth);
+          for (int i = 0; i < (B_ACROSS ? COLUMNS / 64 : 1); i++)
+            load_b(to + A_BYTES + i * 8192, own + 128, barrier, tile, tile.halves[0], depth, 64 * i);
           if (++stage == STAGES) { stage = 0; phase ^= 1; }
         }
       }
@@ -396,7 +464,8 @@ ${kernelName}(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char
   for (; find(tile, place, groups); tile.index += gridDim.x) {
     const int terms = terms_of(tile);
     u32 last = 0;
-    if (OF_ROWS && tile.row + 64 * (group - 1) >= tile.stop) {
+    const Half half = group == 1 ? tile.halves[0] : tile.halves[1];
+    if (OF_ROWS && half.row >= half.stop) {
       // The other warpgroup has all rows of the tile.
       for (int depth = 0; depth < terms; depth += DEPTH) {
         wait_for(full + 8 * stage, phase);
@@ -434,7 +503,7 @@ ${kernelName}(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char
 #pragma unroll
       for (int i = 0; i < COLUMNS / 2; i++) d[i] = 0.0f;
     }
-    store(c, tile, tile.row + 64 * (group - 1), d);
+    store(c, tile, half, d);
   }
 #endif
 }`;

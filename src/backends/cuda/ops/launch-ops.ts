@@ -17,7 +17,7 @@ import {
 import { attentionLayout, type AttentionLayout, type Four, laidOperands } from "../attention/layout.ts";
 import { decodeKernels } from "../kernels/decode-kernel.ts";
 import { gemmKernel } from "../kernels/gemm-kernel.ts";
-import { groupedDescriptorBytes, groupedKernel } from "../kernels/grouped-kernel.ts";
+import { endsCheck, groupedDescriptorBytes, groupedKernel } from "../kernels/grouped-kernel.ts";
 import type { Parameter } from "../kernels/kernel-source.ts";
 import { type KernelStep, kernelSteps, workAlignment } from "../kernels/plan/kernel-steps.ts";
 import { gemmLayout, workspaceBytes } from "../matmul/gemm-layout.ts";
@@ -42,23 +42,23 @@ export function kernelOps(command: Launch, index: number, planning: Planning): r
     kernelSteps(kernel, (memory) => (memory.kind === "scratch" ? tensorAlignment : alignmentOf(operand(memory)))),
   );
   tables.needScratch(command.stream, scratchBytes);
-  return steps.map((step) => stepOp(step, operand, command, index, planning, scratchBytes));
+  return steps.flatMap((step) => stepOps(step, operand, command, index, planning, scratchBytes));
 }
 
-function stepOp(
+function stepOps(
   step: KernelStep,
   operand: (memory: NestMemory) => AddressPlace,
   { stream, origins = [], smMargin: margin = 0 }: Launch,
   command: number,
   planning: Planning,
   scratchBytes: number,
-): DeviceOp {
+): readonly DeviceOp[] {
   const { tables, target } = planning;
   const base = { stream, command };
   if (step.kind === "kernel") {
     const valueOf = (parameter: Parameter): Address | number =>
       parameter.kind === "origin" ? at(origins, parameter.position) : operand(parameter);
-    return launchOf(planning, base, step.source, step.source.parameters.map(valueOf));
+    return [launchOf(planning, base, step.source, step.source.parameters.map(valueOf))];
   }
   const { contraction, a, b, bias, addend, scales = [], c } = step;
   const addressOf = ({ memory, offset }: KernelAddress): AddressPlace => plus(operand(memory), offset);
@@ -76,10 +76,14 @@ function stepOp(
     const isAligned = addresses.every((address) => alignmentOf(address) === tensorAlignment);
     const memories = operands.map(({ memory }) => memory);
     const grouped = isAligned ? groupedKernel(contraction, memories, free) : null;
-    if (grouped === null) return launchOf(planning, base, source(), addresses);
+    if (grouped === null) return [launchOf(planning, base, source(), addresses)];
     const offset = Math.ceil(scratchBytes / workAlignment) * workAlignment;
     tables.needScratch(stream, offset + groupedDescriptorBytes(target));
-    return launchOf(planning, base, grouped, [...addresses, { space: "scratch", stream, offset }]);
+    const check = endsCheck(contraction);
+    return [
+      ...(check === null ? [] : [launchOf(planning, base, check, [at(addresses, 2)])]),
+      launchOf(planning, base, grouped, [...addresses, { space: "scratch", stream, offset }]),
+    ];
   }
   const gemm = tables.gemmOf(step, margin, () => {
     const fallback = source();
@@ -87,17 +91,19 @@ function stepOp(
     return { layout, margin, fallback: { kernel: tables.kernelOf(fallback), grid, block } };
   });
   tables.needWorkspace(stream, workspaceBytes);
-  return {
-    kind: "gemm",
-    ...base,
-    gemm,
-    a: addressOf(a),
-    b: addressOf(b),
-    bias: bias && addressOf(bias),
-    ...(addend === null ? {} : { addend: addressOf(addend) }),
-    ...(scales.length === 0 ? {} : { scales: scales.map(addressOf) }),
-    c: addressOf(c),
-  };
+  return [
+    {
+      kind: "gemm",
+      ...base,
+      gemm,
+      a: addressOf(a),
+      b: addressOf(b),
+      bias: bias && addressOf(bias),
+      ...(addend === null ? {} : { addend: addressOf(addend) }),
+      ...(scales.length === 0 ? {} : { scales: scales.map(addressOf) }),
+      c: addressOf(c),
+    },
+  ];
 }
 
 // Kernels of attention as one graph of cuDNN, or as a kernel for few queries, between copies of the operands that it cannot take where they lie.

@@ -86,7 +86,7 @@ static long long clock64() {
 }
 static void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void __threadfence() { __threadfence_system(); }
-static unsigned atomicAdd(unsigned *word, unsigned added) { return __atomic_fetch_add(word, added, __ATOMIC_SEQ_CST); }
+template <class T> static T atomicAdd(T *word, T added) { return __atomic_fetch_add(word, added, __ATOMIC_SEQ_CST); }
 
 namespace emulation {
 static ucontext_t scheduler;

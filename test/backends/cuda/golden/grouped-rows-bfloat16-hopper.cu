@@ -1,8 +1,4 @@
-// 132 x 1 x 1 blocks, 210252 bytes of shared memory
-extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
-static __device__ void braid_bad_ends() {
-  __assertfail("the ends of groups do not fall and are at most the rows", "groupedMatmul", 0, "braid_kernel", 1);
-}
+// 132 x 1 x 1 blocks, 214352 bytes of shared memory
 #define COLUMNS 256
 #define STAGES 4
 #define M 8192
@@ -11,6 +7,7 @@ static __device__ void braid_bad_ends() {
 #define GROUPS 8
 #define PER_BATCH 9
 #define COUNT 9
+#define SHARING 1
 #define OF_ROWS 1
 #define A_ACROSS 0
 #define B_ACROSS 1
@@ -23,15 +20,18 @@ typedef unsigned short u16;
 typedef unsigned u32;
 typedef unsigned long long u64;
 #define DEVICE static __device__ __forceinline__
-#define ROWS 128
 #define DEPTH 64
-#define A_BYTES (ROWS * DEPTH * 2)
+#define A_BYTES (128 * DEPTH * 2)
 #define STAGE_BYTES (A_BYTES + COLUMNS * DEPTH * 2)
 #define ACROSS_N ((N + COLUMNS - 1) / COLUMNS)
 
-/** Of a batch: the rows or terms of a group, and the tiles of rows before it. */
-struct Group { int start, stop, tiles; };
-struct Tile { int index, row, column, start, stop; u32 group, batch; };
+#define MATRICES (COUNT / SHARING)
+
+/** Of a batch: the rows or terms of a group, and the halves of tiles before it; of its matrix, the tiles of rows. */
+struct Group { int start, stop, halves, tiles; };
+/** 64 rows of a batch; none if `row` is `stop`. */
+struct Half { int row, stop; u32 batch; };
+struct Tile { int index, column, start, stop; u32 group; Half halves[2]; };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 DEVICE u32 index_of(u32 batch, int axis) { return 0; }
 DEVICE long long ends_offset(u32 batch) { return 0; }
@@ -43,7 +43,7 @@ DEVICE void make_a(u32 map, const u16 *address) {
   asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 0, %1;"
     : : "r"(map), "r"(64u) : "memory");
   asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 1, %1;"
-    : : "r"(map), "r"(128u) : "memory");
+    : : "r"(map), "r"(64u) : "memory");
   asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;"
     : : "r"(map), "r"(4096u) : "memory");
   asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;"
@@ -90,11 +90,11 @@ DEVICE void make_b(u32 map, const u16 *address) {
   asm volatile("tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 3;" : : "r"(map) : "memory");
   asm volatile("tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%0], 0;" : : "r"(map) : "memory");
 }
-DEVICE void load_a(u32 to, const void *map, u32 barrier, const Tile &tile, int depth, int first) {
+DEVICE void load_a(u32 to, const void *map, u32 barrier, const Tile &tile, const Half &half, int depth, int first = 0) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-    : : "r"(to), "l"(map), "r"(barrier), "r"((int)(depth)), "r"((int)(tile.row)) : "memory");
+    : : "r"(to), "l"(map), "r"(barrier), "r"((int)(depth)), "r"((int)(half.row)) : "memory");
 }
-DEVICE void load_b(u32 to, const void *map, u32 barrier, const Tile &tile, int depth, int first) {
+DEVICE void load_b(u32 to, const void *map, u32 barrier, const Tile &tile, const Half &half, int depth, int first = 0) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
     : : "r"(to), "l"(map), "r"(barrier), "r"((int)(tile.column) + first), "r"((int)(depth)), "r"((int)(tile.group)) : "memory");
 }
@@ -120,72 +120,92 @@ DEVICE u32 packed(float low, float high) {
 DEVICE u64 operand(u32 at, int across) {
   return (u64)((at & 0x3ffff) >> 4) | ((across ? 512ull : 1ull) << 16) | (64ull << 32) | (1ull << 62);
 }
-/** The tile of this index, whose group is at `place` or after it. */
+/** The tile of this index, whose matrix is at `place` or after it. */
 DEVICE bool find(Tile &tile, u32 &place, const Group *groups) {
-  while (place < COUNT && tile.index >= groups[place + 1].tiles * ACROSS_N) place++;
-  if (place == COUNT) return false;
-  const Group group = groups[place];
-  const int rows = groups[place + 1].tiles - group.tiles, in = tile.index - group.tiles * ACROSS_N;
-  tile.batch = place / PER_BATCH;
-  tile.group = place - tile.batch * PER_BATCH;
-  tile.row = in % rows * ROWS + (OF_ROWS ? group.start : 0);
+  while (place < MATRICES && tile.index >= groups[(place + 1) * SHARING].tiles * ACROSS_N) place++;
+  if (place == MATRICES) return false;
+  const Group *own = groups + place * SHARING;
+  const int rows = own[SHARING].tiles - own->tiles, in = tile.index - own->tiles * ACROSS_N;
+  const u32 batch = place / PER_BATCH * SHARING;
+  tile.group = place % PER_BATCH;
   tile.column = in / rows * COLUMNS;
-  tile.start = group.start;
-  tile.stop = group.stop;
+  tile.start = own->start;
+  tile.stop = own->stop;
+  int half = own->halves + in % rows * 2, i = 0;
+#pragma unroll
+  for (int j = 0; j < 2; j++, half++) {
+    while (i < SHARING && half >= own[i + 1].halves) i++;
+    const Group &group = own[min(i, SHARING - 1)];
+    const int stop = OF_ROWS ? group.stop : M, row = (OF_ROWS ? group.start : 0) + 64 * (half - group.halves);
+    tile.halves[j].row = i < SHARING ? row : stop;
+    tile.halves[j].stop = stop;
+    tile.halves[j].batch = batch + min(i, SHARING - 1);
+  }
   return true;
 }
 DEVICE int terms_of(const Tile &tile) { return OF_ROWS ? (tile.group < GROUPS ? K : 0) : tile.stop - tile.start; }
 
-/** The groups of all batches, with the tiles before each. */
+/** Tells a warp the sum before each of `count` numbers, and returns that of all. */
+template <class Number, class Tell> DEVICE int sums_before(u32 count, Number number, Tell tell) {
+  int sum = 0;
+  for (u32 from = 0; from < count; from += 32) {
+    const u32 i = from + threadIdx.x;
+    const int own = i < count ? number(i) : 0;
+    int before = own;
+    for (int by = 1; by < 32; by *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, before, by);
+      if (threadIdx.x >= by) before += other;
+    }
+    if (i < count) tell(i, sum + before - own);
+    sum += __shfl_sync(0xffffffffu, before, 31);
+  }
+  return sum;
+}
+
+/** The groups of all batches, with the halves and tiles before each. */
 DEVICE void read_groups(Group *groups, const End *ends) {
   for (u32 i = threadIdx.x; i < COUNT; i += blockDim.x) {
-    const u32 batch = i / PER_BATCH, group = i - batch * PER_BATCH;
+    const u32 matrix = i / SHARING, group = matrix % PER_BATCH, batch = matrix / PER_BATCH * SHARING + i % SHARING;
     const End *own = ends + ends_offset(batch);
     const long long limit = OF_ROWS ? M : K;
     const long long given = group == 0 ? 0 : (long long)own[(group - 1) * (long long)END_STEP];
     const long long start = given < 0 ? 0 : given > limit ? limit : given;
     const long long end = group == GROUPS ? limit : (long long)own[group * (long long)END_STEP];
-    if (end < start || end > limit) braid_bad_ends();
     groups[i].start = (int)start;
     groups[i].stop = (int)(end < start ? start : end > limit ? limit : end);
   }
   __syncthreads();
-  if (threadIdx.x < 32) {
-    int sum = 0;
-    for (u32 from = 0; from < COUNT; from += 32) {
-      const u32 i = from + threadIdx.x;
-      const int own = i >= COUNT ? 0 : ((OF_ROWS ? groups[i].stop - groups[i].start : M) + ROWS - 1) / ROWS;
-      int before = own;
-      for (int by = 1; by < 32; by *= 2) {
-        const int other = __shfl_up_sync(0xffffffffu, before, by);
-        if (threadIdx.x >= by) before += other;
-      }
-      if (i < COUNT) groups[i].tiles = sum + before - own;
-      sum += __shfl_sync(0xffffffffu, before, 31);
-    }
-    if (threadIdx.x == 0) groups[COUNT].tiles = sum;
-  }
+  if (threadIdx.x >= 32) return;
+  const int halves = sums_before(COUNT, [&](u32 i) {
+    return ((OF_ROWS ? groups[i].stop - groups[i].start : (M + 127) / 128 * 128) + 63) / 64;
+  }, [&](u32 i, int sum) { groups[i].halves = sum; });
+  groups[COUNT].halves = halves;
+  __syncwarp();
+  const int tiles = sums_before(MATRICES, [&](u32 i) {
+    return (groups[(i + 1) * SHARING].halves - groups[i * SHARING].halves + 1) / 2;
+  }, [&](u32 i, int sum) { groups[i * SHARING].tiles = sum; });
+  groups[COUNT].tiles = tiles;
 }
 
 /** Stores 64 rows of a tile. Four lanes have two columns each of four vectors of eight; then each has one vector. */
-DEVICE void store(u16 *c, const Tile &tile, int from, const float (&d)[COLUMNS / 2]) {
+DEVICE void store(u16 *c, const Tile &tile, const Half &half, const float (&d)[COLUMNS / 2]) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int row = from + warp * 16 + lane / 4, stop = OF_ROWS ? tile.stop : M, column = tile.column + lane % 4 * 8;
-  u16 *to = c + c_offset(tile.batch) + (OF_ROWS ? 0 : tile.group * (long long)GROUP_STEP) + row * (long long)C_STEP + column;
+  const int row = half.row + warp * 16 + lane / 4, column = tile.column + lane % 4 * 8;
+  u16 *to = c + c_offset(half.batch) + (OF_ROWS ? 0 : tile.group * (long long)GROUP_STEP) + row * (long long)C_STEP + column;
   const bool odd = lane & 1, upper = lane & 2;
 #pragma unroll
   for (int i = 0; i < COLUMNS / 32; i++) {
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
+    for (int part = 0; part < 2; part++) {
       u32 x[4];
 #pragma unroll
-      for (int j = 0; j < 4; j++) x[j] = packed(d[i * 16 + j * 4 + half * 2], d[i * 16 + j * 4 + half * 2 + 1]);
+      for (int j = 0; j < 4; j++) x[j] = packed(d[i * 16 + j * 4 + part * 2], d[i * 16 + j * 4 + part * 2 + 1]);
       const u32 p = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), q = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
       if (odd) { x[0] = p; x[2] = q; } else { x[1] = p; x[3] = q; }
       const u32 r = __shfl_xor_sync(0xffffffffu, upper ? x[0] : x[2], 2), s = __shfl_xor_sync(0xffffffffu, upper ? x[1] : x[3], 2);
       if (upper) { x[0] = r; x[1] = s; } else { x[2] = r; x[3] = s; }
-      if (row + half * 8 < stop && column + i * 32 < N)
-        *(uint4 *)(to + half * 8 * (long long)C_STEP + i * 32) = make_uint4(x[0], x[1], x[2], x[3]);
+      if (row + part * 8 < half.stop && column + i * 32 < N)
+        *(uint4 *)(to + part * 8 * (long long)C_STEP + i * 32) = make_uint4(x[0], x[1], x[2], x[3]);
     }
   }
 }
@@ -230,12 +250,16 @@ braid_kernel(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char 
         asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" : : "l"(own + 128 * i) : "memory");
       for (; find(tile, place, groups); tile.index += gridDim.x) {
         const int terms = terms_of(tile);
+        // Rows of zeros are nothing to copy.
+        const int count = OF_ROWS && tile.halves[1].row >= tile.halves[1].stop ? 1 : 2;
         for (int depth = 0; depth < terms; depth += DEPTH) {
           wait_for(empty + 8 * stage, phase ^ 1);
           const u32 barrier = full + 8 * stage, to = base + stage * STAGE_BYTES;
-          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(STAGE_BYTES) : "memory");
-          for (int i = 0; i < (A_ACROSS ? 2 : 1); i++) load_a(to + i * 8192, own, barrier, tile, depth, 64 * i);
-          for (int i = 0; i < (B_ACROSS ? COLUMNS / 64 : 1); i++) load_b(to + A_BYTES + i * 8192, own + 128, barrier, tile, depth, 64 * i);
+          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(STAGE_BYTES - (2 - count) * 8192) : "memory");
+#pragma unroll
+          for (int i = 0; i < 2; i++) if (i < count) load_a(to + i * 8192, own, barrier, tile, tile.halves[i], depth);
+          for (int i = 0; i < (B_ACROSS ? COLUMNS / 64 : 1); i++)
+            load_b(to + A_BYTES + i * 8192, own + 128, barrier, tile, tile.halves[0], depth, 64 * i);
           if (++stage == STAGES) { stage = 0; phase ^= 1; }
         }
       }
@@ -247,7 +271,8 @@ braid_kernel(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char 
   for (; find(tile, place, groups); tile.index += gridDim.x) {
     const int terms = terms_of(tile);
     u32 last = 0;
-    if (OF_ROWS && tile.row + 64 * (group - 1) >= tile.stop) {
+    const Half half = group == 1 ? tile.halves[0] : tile.halves[1];
+    if (OF_ROWS && half.row >= half.stop) {
       // The other warpgroup has all rows of the tile.
       for (int depth = 0; depth < terms; depth += DEPTH) {
         wait_for(full + 8 * stage, phase);
@@ -285,7 +310,7 @@ braid_kernel(const u16 *a, const u16 *b, const End *ends, u16 *c, unsigned char 
 #pragma unroll
       for (int i = 0; i < COLUMNS / 2; i++) d[i] = 0.0f;
     }
-    store(c, tile, tile.row + 64 * (group - 1), d);
+    store(c, tile, half, d);
   }
 #endif
 }
