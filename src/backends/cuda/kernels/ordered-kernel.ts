@@ -105,8 +105,8 @@ function valueAt({ type, context }: OrderedForm, r: string, declared = new Set<n
 }
 
 /**
- * Warps take 32 elements of a column each at a time, and add those before each by shuffles and by the warps' sums. Where
- * memory is contiguous across many columns, a thread takes a column.
+ * Warps take 32 elements of a column each at a time, and add those before each by shuffles and by the warps' sums.
+ * Where memory is contiguous across many columns, a thread takes a column.
  */
 function scanKernel(nest: Nest, { semantics, reverse }: Extract<Ordered, { kind: "scan" }>): KernelSource {
   const { columns, length } = formOf(nest, blockThreads);
@@ -260,8 +260,8 @@ function addKernel(nest: Nest, threads: number): KernelSource {
 
 /**
  * A thread has an index of the axes beside the scattered one and a range of places along that. It reads all indices in
- * order, and adds those in its range. No other thread adds to its elements. Where all columns have the same indices, the
- * lanes of a warp look at 32 of them at once.
+ * order, and adds those in its range. No other thread adds to its elements. Where all columns have the same indices,
+ * the lanes of a warp look at 32 of them at once.
  */
 function scatterKernel(nest: Nest, { combine, sums, below }: Extract<Ordered, { kind: "scatter" }>): KernelSource {
   const { target } = nest;
