@@ -29,7 +29,7 @@ interface Shape {
 
 const random = createRandom(5);
 
-function tensorOf(dtype: DType, shape: readonly number[], element = () => 2 * random.float() - 1): Tensor {
+function tensorOf(dtype: DType, shape: readonly number[], element: () => Value = () => 2 * random.float() - 1): Tensor {
   const tensor = emptyTensor(dtype, shape);
   const elements = elementsOf(dtype, tensor.data);
   for (let i = 0; i < elements.length; i++) elements.set(i, element());
@@ -66,9 +66,9 @@ interface Runs {
 function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided = false): Runs {
   const { front = [], rows, d, e, causal = null, scale = 1 / Math.sqrt(d) } = shape;
   const f = new Fusion();
-  const [q, k, v] = inputs.map((input) => f.input(input.shape, dtype));
+  const [q, k, v, keyLengths] = inputs.map((input) => f.input(input.shape, input.dtype));
   if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
-  const results = sdpa(q, k, v, { causal, scale });
+  const results = sdpa(q, k, v, { causal, scale, ...(keyLengths === undefined ? {} : { keyLengths }) });
   f.output(results.output);
   f.output(results.logsumexp);
   const outputs = [operand(dtype, [...front, rows, e]), operand(accumulatorOf(dtype), [...front, rows])];
@@ -79,7 +79,7 @@ function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided 
       kind: "sdpa",
       causal,
       scale,
-      inputs: inputs.map((input) => operand(dtype, input.shape, strided ? packed(input.shape) : undefined)),
+      inputs: inputs.map((input) => operand(input.dtype, input.shape, strided ? packed(input.shape) : undefined)),
       outputs: strided
         ? outputs.map((each, i) => (i === 0 ? { ...each, strides: packed(each.shape) } : each))
         : outputs,
@@ -222,6 +222,48 @@ it("has the same bits in rows of the whole and of a late chunk", () => {
   const [all = []] = check(forward(whole, "float", [q, k, v]));
   const [own = []] = check(forward({ ...whole, rows: late }, "float", [chunk, k, v]));
   expect(own).toEqual(all.slice(-late * 8));
+});
+
+function withLengths(shape: Shape, lengths: Tensor): Runs {
+  return forward(shape, "float", [...inputsOf(shape, "float"), lengths]);
+}
+
+it.each([null, "topLeft", "bottomRight"] as const)("sees as many keys as there are, %s", (causal) => {
+  const shape: Shape = { front: [4, 2, 2], shared: [4, 2, 1], rows: 3, keys: 70, d: 4, e: 4, causal };
+  const values = [0, 70, 33, 99].values();
+  check(
+    withLengths(
+      shape,
+      tensorOf("int", [4, 1, 1], () => Number(values.next().value)),
+    ),
+  );
+  const heads = [1, 2, 70, 5, 0, 64, 65, -1].values();
+  check(
+    withLengths(
+      shape,
+      tensorOf("int64", [4, 2, 1], () => BigInt(Number(heads.next().value))),
+    ),
+  );
+});
+
+it("is divided with its lengths", () => {
+  const shape: Shape = { front: [4, 2], rows: 8, keys: 8, d: 4, e: 4 };
+  const offsets = (own: Shape, axes: readonly number[], parts: number): readonly (readonly number[])[] =>
+    splitKernel(
+      withLengths(
+        own,
+        tensorOf("int", axes, () => 8),
+      ).kernel,
+      parts,
+    ).map(({ inputOffsets }) => inputOffsets);
+  expect(offsets(shape, [4, 1], 4)).toEqual([0, 1, 2, 3].map((i) => [i * 256, i * 256, i * 256, i * 4]));
+  expect(offsets({ ...shape, front: [1, 4], shared: [1, 1] }, [1, 1], 4)).toEqual(
+    [0, 1, 2, 3].map((i) => [i * 128, 0, 0, 0]),
+  );
+  expect(offsets({ ...shape, front: [1] }, [1], 2)).toEqual([
+    [0, 0, 0, 0],
+    [64, 0, 0, 0],
+  ]);
 });
 
 it("is divided into parts along heads, and along rows without a mask", () => {
