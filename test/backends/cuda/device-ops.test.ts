@@ -126,13 +126,15 @@ it("multiplies groups on tensor cores of Hopper, with descriptors in scratch", (
   const { program } = compile(f, { devices: 1, on: "cuda" });
   const launches = (capability: number) =>
     deviceOps(program, 0, { ...target, capability }).ops.flatMap((op) => (op.kind === "launch" ? [op] : []));
-  const [fast, slow] = launches(90);
+  const [check, fast, slow] = launches(90);
+  expect(check?.parameters).toEqual([fast?.parameters[2]]);
   expect(fast).toMatchObject({ grid: [9, 1, 1], sharedBytes: expect.any(Number) as number });
   expect(fast?.parameters.at(-1)).toMatchObject({ space: "scratch" });
   expect(slow?.sharedBytes).toBeUndefined();
   expect(launches(89).map(({ sharedBytes }) => sharedBytes)).toEqual([undefined, undefined]);
   const { kernels, memory } = deviceOps(program, 0, target);
-  expect(kernels.map((text) => text.includes("wgmma"))).toEqual([true, false]);
+  expect(kernels.map((text) => text.includes("wgmma"))).toEqual([false, true, false]);
+  expect(kernels.map((text) => text.includes('__assertfail("the ends'))).toEqual([true, false, true]);
   expect(Math.max(...memory.scratchBytes)).toBe(2 * 128 * target.multiprocessors);
 });
 
