@@ -14,7 +14,7 @@ export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type EndOfWorld, type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 
 import type { Backend } from "./backends/backend.ts";
-import { attentionObstacle } from "./backends/cuda/attention/layout.ts";
+import { attentionObstacle } from "./backends/cuda/attention/availability.ts";
 import { driverPrototypes } from "./backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "./backends/cuda/bindings/native-library.ts";
 import { createCudaBackend } from "./backends/cuda/cuda-backend.ts";

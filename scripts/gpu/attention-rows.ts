@@ -5,7 +5,7 @@
 import { soloBackend } from "../../bench/harness/gpu-groups.ts";
 import { type PartContext, requireNone, type Row, rowOf } from "../../bench/harness/rows.ts";
 import { secondsSince } from "../../bench/harness/figures.ts";
-import { attentionObstacle } from "../../src/backends/cuda/attention/layout.ts";
+import { attentionObstacle } from "../../src/backends/cuda/attention/availability.ts";
 import { compile } from "../../src/compile/compile.ts";
 import { attentionFlops, isAttention } from "../../src/commands/attention.ts";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";

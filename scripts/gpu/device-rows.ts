@@ -1,7 +1,7 @@
 /** Reports libraries and their files, and the device. */
 import { libraries } from "../../bench/harness/libraries.ts";
 import { type PartContext, type Row, rowOf } from "../../bench/harness/rows.ts";
-import { attentionObstacle } from "../../src/backends/cuda/attention/layout.ts";
+import { attentionObstacle } from "../../src/backends/cuda/attention/availability.ts";
 import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
 import { openGpu, out } from "../../src/backends/cuda/gpu.ts";

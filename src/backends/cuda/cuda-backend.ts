@@ -9,7 +9,7 @@ import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagno
 import { at, invariant, unreachable } from "../../support/invariant.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
-import { attentionObstacle } from "./attention/layout.ts";
+import { attentionObstacle } from "./attention/availability.ts";
 import type { Gpu } from "./gpu.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
 import type { TensorPlace, Address } from "./ops/address.ts";

@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
-import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/layout.ts";
+import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
 import { cudnnPrototypes } from "../../backends/cuda/bindings/cudnn-api.ts";
 import { type DriverFunctions, driverPrototypes, type Out } from "../../backends/cuda/bindings/driver-api.ts";

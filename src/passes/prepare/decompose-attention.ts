@@ -1,5 +1,5 @@
 /**
- * With attention "ops", writes attention as matmuls and a softmax; with "auto", attention that cuDNN does not take.
+ * With attention "ops", writes attention as matmuls and a softmax; with "auto", attention that no kernel takes.
  *
  *   T3, T4 = sdpa(T0, T1, T2)
  * becomes

@@ -1,6 +1,6 @@
 /** Operands of attention as cuDNN takes them: axes merged by strides, and copied where that is not possible. */
 import { describe, expect, it } from "vitest";
-import { attentionGraph } from "../../../src/backends/cuda/ops/launch-ops.ts";
+import { attentionGraph } from "../../../src/backends/cuda/attention/attention-graph.ts";
 import { attentionLayout } from "../../../src/backends/cuda/attention/layout.ts";
 import type { AttentionKernel } from "../../../src/commands/attention.ts";
 import type { Operand } from "../../../src/commands/kernel.ts";

@@ -9,7 +9,7 @@ import { createCompiler } from "../../../src/backends/cuda/kernels/compiler.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import { decodeKernels } from "../../../src/backends/cuda/kernels/decode-kernel.ts";
-import { groupedKernel } from "../../../src/backends/cuda/kernels/grouped-kernel.ts";
+import { groupedKernels } from "../../../src/backends/cuda/kernels/grouped-kernel.ts";
 import { gemmKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand, SdpaKernel } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";
@@ -75,7 +75,7 @@ describe.each(["grouped-rows-bfloat16", "grouped-terms-bfloat16"])("%s on tensor
     const [step] = kernel === undefined ? [] : kernelSteps(kernel, () => 16).steps;
     if (step?.kind !== "gemm") throw new Error("a grouped matmul is a GEMM");
     const operands = [step.a, step.b, step.bias, step.c].flatMap((each) => each?.memory ?? []);
-    return groupedKernel(step.contraction, operands, hopper);
+    return groupedKernels(step.contraction, operands, hopper)?.multiply ?? null;
   };
 
   it("has the source of its golden file", async () => {

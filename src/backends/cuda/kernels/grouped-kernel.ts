@@ -54,15 +54,21 @@ interface TensorMap {
   readonly across: boolean;
 }
 
+/** Two launches: `check` has the ends as its parameter; `multiply` a, b, the ends, c and scratch for its descriptors. */
+export interface GroupedKernels {
+  readonly check: KernelSource;
+  readonly multiply: KernelSource;
+}
+
 /**
- * The kernel's parameters are a, b, the ends, c and scratch for its descriptors. Null for what it does not take:
+ * Null for what it does not take:
  * another GPU, other dtypes, strides that are 0 or no multiples of 16 bytes, matrices that one tile would hardly fill.
  */
-export function groupedKernel(
+export function groupedKernels(
   contraction: Contraction,
   operands: readonly NestMemory[],
   target: DeviceTarget,
-): KernelSource | null {
+): GroupedKernels | null {
   const { dtype, m, n, k, c, batch, groups } = contraction;
   if (target.capability !== 90 || groups === undefined || (dtype !== "bfloat16" && dtype !== "half")) return null;
   const ofRows = groups.of === "m";
@@ -111,7 +117,7 @@ export function groupedKernel(
     multiplyText(columns, left.across, right.across),
     groupedBody,
   ];
-  return {
+  const multiply: KernelSource = {
     text: withPrelude(`${text.join("\n")}\n`),
     grid: [Math.min(batches * tiles * Math.ceil(n / columns), target.multiprocessors), 1, 1],
     block: [groupedThreads, 1, 1],
@@ -119,6 +125,7 @@ export function groupedKernel(
     // Alignment, stages with their barriers, descriptors, and the places of groups.
     sharedBytes: 1024 + stages * (2 * (tileRows + columns) * tileTerms + 16) + maps * mapBytes + 16 * (mostGroups + 1),
   };
+  return { check: endsCheck(contraction, groups), multiply };
 }
 
 function isContiguous({ a, b }: Contraction, left: TensorMap, right: TensorMap): boolean {
@@ -238,10 +245,9 @@ function loadText(name: string, map: TensorMap): string {
 }`;
 }
 
-/** Ends the run unless the ends of the groups of each batch do not fall and are at most the rows. Its parameter: ends. */
-export function endsCheck(contraction: Contraction): KernelSource | null {
-  const { m, k, batch, groups } = contraction;
-  if (groups === undefined) return null;
+/** Ends the run unless the ends of the groups of each batch do not fall and are at most the rows. */
+function endsCheck(contraction: Contraction, groups: Groups): KernelSource {
+  const { m, k, batch } = contraction;
   const count = batch.reduce((product, { extent }) => product * extent, groups.count);
   const text = `typedef unsigned u32;
 typedef ${dtypes[groups.ends.dtype].cuda.c} End;

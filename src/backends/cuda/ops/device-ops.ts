@@ -61,7 +61,7 @@ export interface PlanningOptions {
   readonly joined?: boolean;
 }
 
-/** Throws `kernel-opaque` for an attention that cuDNN does not take, and `gpu-unsupported` for a scaled matmul. */
+/** Throws `kernel-opaque` for an attention that no kernel takes, and `gpu-unsupported` for a scaled matmul. */
 export function deviceOps(
   program: Program,
   rank: number,

@@ -1,7 +1,12 @@
 /** Attention, forward and backward. */
 import { dtypes } from "../../../numerics/dtype.ts";
 import { type Call, reject, shapeText } from "../../ops/call.ts";
-import { attentionDType, type CausalMask, requireAttention } from "../../ops/kinds/attention/attention.ts";
+import {
+  attentionDType,
+  type CausalMask,
+  requireAttention,
+  requireKeyLengths,
+} from "../../ops/kinds/attention/attention.ts";
 import { numberText } from "../../ops/number-operand.ts";
 import { extentsDiffer, isConstant } from "../../scalar/fold.ts";
 import type { Scalar } from "../../scalar/scalar.ts";
@@ -9,9 +14,8 @@ import { at } from "../../../support/invariant.ts";
 import { commonBuilder, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { applyAll, callOf } from "./apply.ts";
-import { attentionOps } from "./compositions/attention.ts";
+import { alignLeft, attentionOps } from "./compositions/attention.ts";
 import { dropout, requireDropout } from "./random.ts";
-import { broadcast } from "./views.ts";
 
 export interface SdpaOptions {
   /**
@@ -81,18 +85,9 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     const all = { ...options, causal: attributes.causal, scale: options.scale ?? null };
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
-  const lengths = keyLengths === undefined ? [] : [unsqueezed(keyLengths, q.rank - 2)];
+  const lengths = keyLengths === undefined ? [] : [alignLeft(keyLengths, q.rank - 2)];
   const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...lengths], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
-}
-
-/** With axes of extent 1 behind its own, up to `rank`. */
-function unsqueezed(tensor: TensorView, rank: number): TensorView {
-  if (tensor.rank === rank) return tensor;
-  return broadcast(
-    tensor,
-    Array.from({ length: rank }, (_, axis) => axis >= tensor.rank),
-  );
 }
 
 export interface SdpaGradients {
@@ -126,30 +121,31 @@ function requireMasks(
   place: Call,
 ): void {
   const scores = [...q.extents.slice(0, -1), at(k.extents, k.rank - 2)];
-  const isOf = (tensor: TensorView, extents: readonly Scalar[]): boolean =>
-    tensor.rank <= extents.length &&
-    tensor.extents.every((extent, i) => isConstant(extent, 1) || !extentsDiffer(extent, extents.at(i) ?? extent));
-  for (const [tensor, name, families, wanted] of [
-    [mask, "mask", ["bool", "float"], scores.slice(scores.length - (mask?.rank ?? 0))],
-    [keyLengths, "keyLengths", ["integer"], q.extents.slice(0, -2)],
-  ] as const) {
-    if (tensor === undefined) continue;
-    requireTensor(tensor, "sdpa", 3);
-    commonBuilder([q, tensor], place);
-    if (!families.some((family) => family === dtypes[tensor.dtype].family)) {
-      reject(place, "dtype-mismatch", `the ${name} of attention has another dtype`, {
-        found: tensor.dtype,
-        expected: families.join(" or "),
+  if (mask !== undefined) {
+    requireTensor(mask, "sdpa", 3);
+    commonBuilder([q, mask], place);
+    if (!["bool", "float"].includes(dtypes[mask.dtype].family)) {
+      reject(place, "dtype-mismatch", "the mask of attention has another dtype", {
+        found: mask.dtype,
+        expected: "bool or float",
         help: `convert it with cast`,
       });
     }
-    if (!isOf(tensor, wanted)) {
-      reject(place, "shape-mismatch", `the ${name} of attention has other axes`, {
-        found: shapeText(tensor.data()),
-        expected: name === "mask" ? "the last axes of [.., Lq, Lk], or 1 along them" : "the first axes of q, before Lq",
+    const wanted = scores.slice(scores.length - mask.rank);
+    const fits = (extent: Scalar, i: number): boolean =>
+      isConstant(extent, 1) || !extentsDiffer(extent, wanted.at(i) ?? extent);
+    if (mask.rank > wanted.length || !mask.extents.every(fits)) {
+      reject(place, "shape-mismatch", "the mask of attention has other axes", {
+        found: shapeText(mask.data()),
+        expected: "the last axes of [.., Lq, Lk], or 1 along them",
         help: "add axes of extent 1 with unsqueeze",
       });
     }
+  }
+  if (keyLengths !== undefined) {
+    requireTensor(keyLengths, "sdpa", 3);
+    commonBuilder([q, keyLengths], place);
+    requireKeyLengths(q.data(), keyLengths.data(), place, true);
   }
   const isWindow = window === undefined || (Number.isInteger(window) && window > 0 && causal !== null);
   if (isWindow && (softCap === undefined || (Number.isFinite(softCap) && softCap > 0))) return;

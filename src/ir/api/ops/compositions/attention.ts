@@ -97,7 +97,7 @@ function positionsSeen(
   const [rows, columns] = [scores.rank - 2, scores.rank - 1];
   const [queries, length] = [at(q.extents, q.rank - 2), at(k.extents, k.rank - 2)];
   const keys = (): TensorView => indicesAlong(scores, columns, place, length);
-  const ends = keyLengths && inDType(alignLeft(keyLengths, scores), "int64");
+  const ends = keyLengths && inDType(alignLeft(keyLengths, scores.rank), "int64");
   const last = (): TensorView => {
     if (causal === "topLeft") return indicesAlong(scores, rows, place, queries);
     if (ends === undefined) return indicesAlong(scores, rows, place, queries, foldSub(length, queries));
@@ -111,7 +111,9 @@ function positionsSeen(
   ];
 }
 
-function alignLeft(tensor: TensorView, { rank }: TensorView): TensorView {
+/** With axes of extent 1 behind its own, up to `rank`. */
+export function alignLeft(tensor: TensorView, rank: number): TensorView {
+  if (tensor.rank === rank) return tensor;
   return broadcast(
     tensor,
     Array.from({ length: rank }, (_, axis) => axis >= tensor.rank),

@@ -79,8 +79,11 @@ export function requireAttention(q: Tensor, k: Tensor, v: Tensor, place: Call): 
   if (misfit >= 0) rejectShapes([q, k, v], `q, k and v differ along axis ${misfit}`, help, place);
 }
 
-/** Throws `dtype-mismatch`, or `shape-mismatch` unless there is one length for each head of `q`, or for several. */
-export function requireKeyLengths(q: Tensor, keyLengths: Tensor, place: Call): void {
+/**
+ * Throws `dtype-mismatch`, or `shape-mismatch` unless there is one length for each head of `q`, or for several. With
+ * `mayLack`, the last axes may be missing.
+ */
+export function requireKeyLengths(q: Tensor, keyLengths: Tensor, place: Call, mayLack = false): void {
   const [own, wanted] = [axesOf(keyLengths), leading(axesOf(q))];
   if (dtypes[keyLengths.dtype].family !== "integer") {
     reject(place, "dtype-mismatch", "the keyLengths of attention have another dtype", {
@@ -89,8 +92,8 @@ export function requireKeyLengths(q: Tensor, keyLengths: Tensor, place: Call): v
       help: "convert it with cast",
     });
   }
-  const fits = own.every((axis, i) => isUnitAxis(axis) || !extentsDiffer(axis.extent, at(wanted, i).extent));
-  if (own.length === wanted.length && fits) return;
+  const hasAxes = own.length === wanted.length || (mayLack && own.length < wanted.length);
+  if (hasAxes && own.every((axis, i) => isUnitAxis(axis) || !extentsDiffer(axis.extent, at(wanted, i).extent))) return;
   reject(place, "shape-mismatch", "the keyLengths of attention have other axes", {
     found: shapeText(keyLengths),
     expected: "the first axes of q, before Lq, or 1 along them",
