@@ -23,6 +23,8 @@ LAYOUT = {
 ALGORITHMS = [bytes([byte]) * 64 for byte in (1, 2, 3)]
 # The name that test/backends/cuda/fastest-algorithm.test.ts has.
 FILE = "4dc98279f9e3e82263828518bbd83395f180ad952c4805439d0c35bc8e057c04.gemm"
+SCALED = {"left": "float8_e4m3fn", "right": "float8_e5m2", "vectors": True}
+FILE_OF_SCALED = "4e46050b6f1a04e3aac0dce907107dc629e899b9b1d547f6fee6ce8bcf8feb83.gemm"
 
 
 def chosen(*algorithms: "tuple[float, bytes | None]", clock: float = 0) -> int:
@@ -58,8 +60,14 @@ class Known(unittest.TestCase):
         gpu = SimpleNamespace(name="NVIDIA H200", multiprocessors=132, raw=raw, stream=lambda _: 7)
         self.chooser = Chooser(gpu, 130100, 64)
 
-    def choose(self, alignments: "tuple[int, ...]" = (256, 256, 16), sm_count: int = 0, may_run: bool = True) -> int:
-        return self.chooser.choose(LAYOUT, list(alignments), sm_count, ALGORITHMS, lambda _: lambda _: 0, may_run)
+    def choose(
+        self,
+        alignments: "tuple[int, ...]" = (256, 256, 16),
+        sm_count: int = 0,
+        may_run: bool = True,
+        layout: "dict[str, object]" = LAYOUT,
+    ) -> int:
+        return self.chooser.choose(layout, list(alignments), sm_count, ALGORITHMS, lambda _: lambda _: 0, may_run)
 
     def test_that_of_an_earlier_process(self) -> None:
         self.assertEqual(self.choose(), 0)
@@ -73,6 +81,9 @@ class Known(unittest.TestCase):
         self.assertEqual(self.choose(alignments=(16, 256, 16)), 0)
         (folder / FILE).write_bytes(b"\x09" * 64)
         self.assertEqual(self.choose(), 0)
+        (folder / FILE_OF_SCALED).write_bytes(ALGORITHMS[1])
+        self.assertEqual(self.choose(layout={**LAYOUT, "scaled": SCALED}), 1)
+        self.assertEqual(self.choose(layout={**LAYOUT, "scaled": {**SCALED, "vectors": False}}), 0)
 
 
 class Patterns(unittest.TestCase):
@@ -84,6 +95,8 @@ class Patterns(unittest.TestCase):
             self.assertTrue(all(0.49 <= abs(each) < 2.01 for each in values), dtype)
             self.assertTrue(any(each < 0 for each in values))
         words = [word for (word,) in struct.iter_unpack("<H", _pattern("bfloat16")[:8192])]
+        self.assertTrue(all(byte & 0x7F != 0x7F for byte in _pattern("float8_e4m3fn")))
+        self.assertTrue(all(byte & 0x7C != 0x7C for byte in _pattern("float8_e5m2")))
         values = [struct.unpack("<f", struct.pack("<I", word << 16))[0] for word in words]
         self.assertTrue(all(0.49 <= abs(each) < 2.01 for each in values))
 

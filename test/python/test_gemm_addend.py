@@ -41,7 +41,7 @@ A, B, BIAS, C = (TEMPORARY + 0x1000 * i for i in range(4))
 ADDEND = SYMMETRIC + 16
 # Where cublasLtMatmul has beta, C and D.
 BETA, IN, OUT = 7, 8, 10
-TRIAL = Place(1, 2, 3, 4, 5)
+TRIAL = Place(1, 2, 3, 0, 4, 5)
 
 
 def temporary(address: int) -> dict:

@@ -111,5 +111,14 @@ describe("the algorithm of an earlier process", () => {
     expect(choose(choice)).toBe(0);
     writeFileSync(file, readFileSync(file).subarray(0, 3));
     expect(choose(choice)).toBe(0);
+    // As in test_choose_gemm.py.
+    const scaled = { left: "float8_e4m3fn", right: "float8_e5m2", vectors: true } as const;
+    const ofScaled = { ...choice, layout: { ...choice.layout, scaled } };
+    writeFileSync(
+      path.join(folder, "4e46050b6f1a04e3aac0dce907107dc629e899b9b1d547f6fee6ce8bcf8feb83.gemm"),
+      algorithms[1] ?? "",
+    );
+    expect(choose(ofScaled)).toBe(1);
+    expect(choose({ ...ofScaled, layout: { ...ofScaled.layout, scaled: { ...scaled, vectors: false } } })).toBe(0);
   });
 });

@@ -74,6 +74,33 @@ it("takes memory for the operands and a workspace, and gives it back", () => {
   expect(blocks.size).toBe(0);
 });
 
+it("of 8-bit floats has operands of their dtypes, and scales for the rows or columns", () => {
+  const { tools, asked, find } = fakeGpu(5);
+  const scaled: GemmLayout = {
+    ...layout,
+    dtype: "bfloat16",
+    batchCount: 1,
+    scaled: { left: "float8_e4m3fn", right: "float8_e5m2", vectors: true },
+  };
+  withTrial(
+    tools,
+    scaled,
+    1,
+    ({ left, right, scales }) =>
+      () => {
+        // The bytes of infinities and NaNs.
+        expect(find(left).every((byte) => (byte & 0x7f) !== 0x7f)).toBe(true);
+        expect(find(right).every((byte) => (byte & 0x7c) !== 0x7c)).toBe(true);
+        const values = [...new Float32Array(find(scales).slice().buffer)];
+        expect(values.map((value) => value !== 0 && Math.abs(value) < 2)).toEqual(Array(6).fill(true));
+        return 0;
+      },
+    ({ resultOf }) => resultOf(0),
+  );
+  expect(asked).toEqual([4 * 8 + 6, 3 * 5 + 5, 2 * (3 * 6 + 6), 4 * 6, 64 << 20]);
+  expect.assertions(4);
+});
+
 it("does not take place where memory does not suffice", () => {
   const { tools, blocks } = fakeGpu(3);
   expect(

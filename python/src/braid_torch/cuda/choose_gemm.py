@@ -35,11 +35,15 @@ LEAST_GAIN = 1.01
 
 @dataclass(frozen=True)
 class Place:
-    """Where a trial's GEMM reads and writes: addresses, and a stream."""
+    """
+    Where a trial's GEMM reads and writes: addresses, and a stream. `scales`, of both operands, are a float for each row
+    and column; 0 unless the GEMM is scaled.
+    """
 
     left: int
     right: int
     result: int
+    scales: int
     workspace: int
     stream: int
 
@@ -108,23 +112,28 @@ class Chooser:
         names = ("rows", "columns", "leading", "transposed", "batchStride")
         matrices = [[layout[side][name] for name in names] for side in ("left", "right", "result")]
         flags = [layout["dtype"], layout["hasBias"], bool(layout.get("accumulate")), layout["batchCount"]]
-        parts = [self._version, self._gpu.name, self._gpu.multiprocessors, *flags, *matrices, alignments, sm_count]
+        scaled = [[layout["scaled"][name] for name in ("left", "right", "vectors")]] if "scaled" in layout else []
+        own = [*flags, *matrices, *scaled]
+        parts = [self._version, self._gpu.name, self._gpu.multiprocessors, *own, alignments, sm_count]
         return json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
 
     def _tried(self, layout: Json, count: int, queue_of: Callable[[Place], Queue]) -> int:
         gpu = self._gpu
         if self._stream is None:
             self._stream = gpu.stream(0)
-        size = DTYPE_BYTES[layout["dtype"]]
-        left, right, result = (size * _elements(layout, side) for side in ("left", "right", "result"))
+        scaled, dtype = layout.get("scaled", {}), layout["dtype"]
+        dtypes = {side: scaled.get(side, dtype) for side in ("left", "right", "result")}
+        left, right, result = (DTYPE_BYTES[each] * _elements(layout, side) for side, each in dtypes.items())
+        scales = 4 * max(layout["result"]["rows"], layout["result"]["columns"]) if scaled else 0
         addresses: list[int] = []
         try:
-            for bytes_ in (left, right, result, self._workspace_bytes):
-                addresses.append(self._allocated(bytes_))
+            for bytes_ in (left, right, result, scales, self._workspace_bytes):
+                addresses.append(self._allocated(bytes_) if bytes_ else 0)
             place = Place(*addresses, self._stream)
-            pattern = _pattern(layout["dtype"])
-            self._fill(place.left, left, pattern)
-            self._fill(place.right, right, pattern)
+            self._fill(place.left, left, _pattern(dtypes["left"]))
+            self._fill(place.right, right, _pattern(dtypes["right"]))
+            self._fill(place.scales, scales, _pattern("float"))
+            pattern = _pattern(dtype)
             queue = queue_of(place)
 
             def result_of(algorithm: int) -> bytes | None:
@@ -143,7 +152,7 @@ class Chooser:
 
             return fastest_algorithm(count, result_of, seconds_of)
         finally:
-            for address in addresses:
+            for address in filter(None, addresses):
                 gpu.raw.cuMemFree_v2(address)
 
     def _allocated(self, count: int) -> int:
@@ -154,6 +163,8 @@ class Chooser:
 
     def _fill(self, address: int, count: int, pattern: bytes) -> None:
         filled = min(count, len(pattern))
+        if not count:
+            return
         self._gpu.call("cuMemcpyHtoDAsync_v2", address, pattern, filled, self._stream)
         while filled < count:
             more = min(filled, count - filled)
@@ -187,8 +198,10 @@ def _pattern(dtype: str) -> bytes:
     """Elements of both signs, of 0.5 to 2 in absolute value."""
     size = DTYPE_BYTES[dtype]
     data = bytearray(random.Random(1).randbytes(PATTERN_ELEMENTS * size))
-    exponent = 0x38 if dtype == "half" else 0x3F
-    data[size - 1 :: size] = bytes((each & 0x80) | exponent for each in data[size - 1 :: size])
+    kept, exponent = {"half": (0x80, 0x38), "float8_e4m3fn": (0x87, 0x38), "float8_e5m2": (0x83, 0x38)}.get(
+        dtype, (0x80, 0x3F)
+    )
+    data[size - 1 :: size] = bytes((each & kept) | exponent for each in data[size - 1 :: size])
     if dtype == "double":
         data[size - 2 :: size] = bytes(each | 0xE0 for each in data[size - 2 :: size])
     return bytes(data)

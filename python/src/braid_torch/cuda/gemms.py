@@ -177,7 +177,7 @@ class Gemms:
 
         def queue_of(place: Place) -> Queue:
             # A bias has no more elements than the left operand, and any values do.
-            trial = self._descriptor(layout, margin, place.left, scales)
+            trial = self._descriptor(layout, margin, place.left, [place.scales for _ in scales])
 
             def queue(algorithm: int) -> int:
                 recipe.algorithm.raw = algorithms[algorithm]
@@ -190,11 +190,7 @@ class Gemms:
             return queue
 
         sm_count = self._sm_count(margin) if margin else 0
-        # A trial has no scales.
-        tried = "scaled" not in layout
-        chosen = (
-            self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try) if tried else 0
-        )
+        chosen = self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try)
         recipe.algorithm.raw = algorithms[chosen]
         return recipe
 

@@ -47,7 +47,16 @@ export function createAlgorithmChooser({ version, cacheFolder, ...tools }: Choos
 }
 
 /** As python/src/braid_torch/cuda/choose_gemm.py writes it. */
-function keyOf({ dtype, hasBias, accumulate, batchCount, left, right, result }: GemmLayout): readonly unknown[] {
+function keyOf({
+  dtype,
+  hasBias,
+  accumulate,
+  batchCount,
+  left,
+  right,
+  result,
+  scaled,
+}: GemmLayout): readonly unknown[] {
   const matrix = ({ rows, columns, leading, transposed, batchStride }: MatrixLayout): readonly unknown[] => [
     rows,
     columns,
@@ -55,5 +64,6 @@ function keyOf({ dtype, hasBias, accumulate, batchCount, left, right, result }: 
     transposed,
     batchStride,
   ];
-  return [dtype, hasBias, accumulate === true, batchCount, ...[left, right, result].map(matrix)];
+  const scales = scaled === undefined ? [] : [[scaled.left, scaled.right, scaled.vectors]];
+  return [dtype, hasBias, accumulate === true, batchCount, ...[left, right, result].map(matrix), ...scales];
 }

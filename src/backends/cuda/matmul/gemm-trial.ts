@@ -5,6 +5,7 @@
 import { dtypes, type FloatDType } from "../../../numerics/dtype.ts";
 import { emptyTensor, tensorBytes, elementsOf } from "../../../numerics/tensor/host-tensor.ts";
 import { createRandom } from "../../../support/random.ts";
+import { at } from "../../../support/invariant.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
 import { streamIsIdle } from "../run/stuck/wait.ts";
@@ -17,6 +18,8 @@ export interface TrialPlace {
   readonly left: number;
   readonly right: number;
   readonly result: number;
+  /** A float for each row and column, for the scales of both operands; 0 unless the GEMM is scaled. */
+  readonly scales: number;
   readonly workspace: number;
   readonly stream: number;
 }
@@ -45,41 +48,45 @@ export function withTrial<T>(
   queueOf: (place: TrialPlace) => (algorithm: number) => number,
   use: (trial: Trial) => T,
 ): T | null {
-  const { bytes: elementBytes } = dtypes[layout.dtype];
-  const bytesOf = (matrix: MatrixLayout): number => elementBytes * elementsIn(matrix, layout.batchCount);
-  const sizes = [layout.left, layout.right, layout.result].map(bytesOf);
+  const { dtype, scaled, left, right, result, batchCount } = layout;
+  const parts: readonly (readonly [dtype: FloatDType, elements: number])[] = [
+    [scaled?.left ?? dtype, elementsIn(left, batchCount)],
+    [scaled?.right ?? dtype, elementsIn(right, batchCount)],
+    [dtype, elementsIn(result, batchCount)],
+    ["float", scaled === undefined ? 0 : Math.max(result.rows, result.columns)],
+  ];
+  const sizes = parts.map(([of, elements]) => elements * dtypes[of].bytes);
   const addresses: number[] = [];
   try {
     for (const bytes of [...sizes, workspaceBytes]) {
       const address: Out = [0];
-      if (gpu.raw.cuMemAlloc_v2(address, bytes) !== 0) return null;
+      if (bytes > 0 && gpu.raw.cuMemAlloc_v2(address, bytes) !== 0) return null;
       addresses.push(address[0]);
     }
-    const [left = 0, right = 0, result = 0, workspace = 0] = addresses;
-    const [leftBytes = 0, rightBytes = 0, resultBytes = 0] = sizes;
-    const pattern = patternOf(layout.dtype);
-    const fill = (address: number, bytes: number): void => {
+    const fill = (part: number): void => {
+      const [start, bytes] = [at(addresses, part), at(sizes, part)];
+      const pattern = patternOf(at(parts, part)[0]);
       let filled = Math.min(bytes, pattern.length);
-      staging.upload(address, pattern.subarray(0, filled));
+      if (filled > 0) staging.upload(start, pattern.subarray(0, filled));
       while (filled < bytes) {
         const more = Math.min(filled, bytes - filled);
-        gpu.call.cuMemcpyDtoDAsync_v2(address + filled, address, more, stream);
+        gpu.call.cuMemcpyDtoDAsync_v2(start + filled, start, more, stream);
         filled += more;
       }
     };
     const finish = (): void => {
       while (!streamIsIdle(gpu, stream));
     };
-    fill(left, leftBytes);
-    fill(right, rightBytes);
-    const queue = queueOf({ left, right, result, workspace, stream });
+    for (const part of [0, 1, 3]) fill(part);
+    const [place, resultBytes] = [placeOf(addresses, stream), at(sizes, 2)];
+    const queue = queueOf(place);
     return use({
       count,
       resultOf: (algorithm) => {
-        fill(result, resultBytes);
+        fill(2);
         if (queue(algorithm) !== 0) return null;
         finish();
-        return sampled(resultBytes, (offset, bytes) => staging.download(result + offset, bytes));
+        return sampled(resultBytes, (offset, bytes) => staging.download(place.result + offset, bytes));
       },
       time: (algorithm, runs) => {
         const start = performance.now();
@@ -89,8 +96,12 @@ export function withTrial<T>(
       },
     });
   } finally {
-    for (const address of addresses) gpu.raw.cuMemFree_v2(address);
+    for (const address of addresses.filter((each) => each !== 0)) gpu.raw.cuMemFree_v2(address);
   }
+}
+
+function placeOf([left = 0, right = 0, result = 0, scales = 0, workspace = 0]: readonly number[], stream: number) {
+  return { left, right, result, scales, workspace, stream };
 }
 
 function elementsIn({ rows, columns, leading, batchStride }: MatrixLayout, batchCount: number): number {

@@ -323,25 +323,22 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
     const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
     const recipe: Recipe = { descriptor, left, right, result, algorithm: address };
     const take = (algorithm: number): void => at(algorithms, algorithm).forEach((byte, i) => view.setUint8(i, byte));
-    // A trial has no scales.
-    const chosen =
-      layout.scaled !== undefined
-        ? 0
-        : choose({
-            layout,
-            alignments,
-            smCount,
-            algorithms,
-            queueOf: (place) => {
-              // A bias has no more elements than the left operand, and any values do.
-              const withBias = { ...options, bias: place.left };
-              const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
-              return (algorithm) => {
-                take(algorithm);
-                return queue(layout, trial, { ...place, addend: place.result });
-              };
-            },
-          });
+    const chosen = choose({
+      layout,
+      alignments,
+      smCount,
+      algorithms,
+      queueOf: (place) => {
+        // A bias has no more elements than the left operand, and any values do.
+        const own = { ...options, bias: place.left, scales: options.scales.map(() => place.scales) };
+        const ofTrial = layout.hasBias || layout.scaled !== undefined;
+        const trial = ofTrial ? { ...recipe, descriptor: makeDescriptor(layout, own) } : recipe;
+        return (algorithm) => {
+          take(algorithm);
+          return queue(layout, trial, { ...place, addend: place.result });
+        };
+      },
+    });
     take(chosen);
     return recipe;
   };
