@@ -10,6 +10,8 @@ import {
   gelu,
   linear,
   type Program,
+  scaledLinear,
+  sum,
   type TensorView,
   verify,
 } from "@braid-compiler/braid";
@@ -247,4 +249,30 @@ describe("a GEMM stays", () => {
     }, "put");
     expect(ownChunkLast.run(program, true)).toBe(program);
   });
+});
+
+it("knows GEMMs of 8-bit floats, which are units with their scales", () => {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  const a = f.input([devices, devices, 4, 16], "float8_e4m3fn");
+  const b = f.input([devices, 8, 16], "float8_e4m3fn");
+  const [ofA, ofB] = [f.input([devices, devices, 4]), f.input([devices, 8])];
+  const partial = scaledLinear(a, b, ofA, ofB, { dtype: "bfloat16" });
+  const c = sum(partial, [0]);
+  f.output(c);
+  for (const tensor of [a, b, ofA, ofB, partial, c]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [a, b, ofA, ofB]) tensor.axis(0).parallelize("DIDx");
+  for (const tensor of [a, ofA]) tensor.axis(1).parallelize("Stream");
+  partial.axis(0).parallelize("Stream");
+  for (const tensor of [partial, c]) tensor.axis(1).parallelize("DIDx");
+  const schedule = { inPlace: true, ownLast: true, computeStreams: 1 };
+  const options = { devices, backend: "cuda", protocol: "put", insertReshardingAfter: true, schedule } as const;
+  const { program } = compile(f, options);
+  for (const { rank, commands } of program.ranks) {
+    const launches = commands.filter((command) => isGemmLaunch(command, program));
+    const parts = launches.map((command) => (command.kind === "launch" ? at(command.inputs, 0).offset / 64 : -1));
+    expect(parts).toEqual([1, 2, 0].map((step) => (rank + step) % devices));
+    expect(new Set(launches.map(({ stream }) => stream)).size).toBe(1);
+  }
+  expect(verify(program).ok).toBe(true);
 });

@@ -1,16 +1,23 @@
 /** The axes along which GEMMs of equal kernels can be adjacent, and the corresponding axis of each operand. */
 import type { Command } from "../../commands/command.ts";
-import { type Kernel, type LinearKernel, type MatmulKernel, withoutAddend } from "../../commands/kernel.ts";
+import {
+  isGemmKernel,
+  type Kernel,
+  type LinearKernel,
+  type MatmulKernel,
+  withoutAddend,
+} from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
 
 export type GemmKernel = MatmulKernel | LinearKernel;
 
+/** Whether its chunks can be told by axes; those of scaled GEMMs and of groups of rows are not. */
 export function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
 export function isGemmLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
-  return command.kind === "launch" && isGemm(at(kernels, command.kernel));
+  return command.kind === "launch" && isGemmKernel(at(kernels, command.kernel));
 }
 
 /** A result axis of a GEMM, and for each input the number of the same axis, or null if it has none. */

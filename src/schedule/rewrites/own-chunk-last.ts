@@ -9,7 +9,7 @@ import { at, countWhile, pushTo } from "../../support/invariant.ts";
 import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { isGemm } from "../draft/gemm-axes.ts";
+import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
@@ -19,7 +19,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const dependences = context.dependences.of(nodes);
   const after = dependentsOf(dependences.before);
   const kernelOf = ({ command }: DraftNode): number | null =>
-    command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
+    command.kind === "launch" && isGemmLaunch(command, context.memory) ? command.kernel : null;
   const isGemmAt = (position: number): boolean => position < nodes.length && kernelOf(at(nodes, position)) !== null;
   /** When a peer gets a GEMM's own result, and when it needs the GEMM at all. */
   const sentAt = firstSignals(nodes, dependences, isGemmAt);

@@ -1,8 +1,9 @@
 /**
  * Gathers A [M, K] of 8-bit floats, whose rows are sharded over the devices, with its scales, and multiplies it by weights
  * [N, K] of each device: the program behind braid_torch's all_gather_scaled_matmul. N0 to N3 are the weights' columns, 0
- * for none. With ROWWISE=1 each row of A and of the weights has a scale, otherwise each tensor. The gathered A is the first
- * output. E5M2 says which of A (1) and the weights (2) are float8_e5m2.
+ * for none. With ROWWISE=1 each row of A and of the weights has a scale, otherwise each tensor. The first output is the
+ * gathered A: a copy, made while products run, of the memory that peers write. E5M2 says which of A (1) and the weights
+ * (2) are float8_e5m2.
  */
 import { DeviceMesh, Fusion, program, scaledLinear, set } from "@braid-compiler/braid";
 
@@ -19,10 +20,13 @@ export default program(defaults, ({ devices, params: { M, K, N0, N1, N2, N3, ROW
   const scales = columns.map((n) => f.input(ROWWISE === 1 ? [n] : [], "float"));
   const [gathered, ofRows] = [set(a), ROWWISE === 1 ? set(scale) : scale];
   const results = weights.map((w, i) => scaledLinear(gathered, w, ofRows, scales[i] ?? scale, { dtype: DTYPE }));
-  for (const output of [gathered, ...results]) f.output(output);
+  const returned = set(gathered);
+  for (const output of [returned, ...results]) f.output(output);
 
-  for (const tensor of [a, ...weights, scale, ...scales, gathered, ofRows, ...results]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [a, ...weights, scale, ...scales, gathered, returned, ofRows, ...results])
+    tensor.setDeviceMesh(mesh);
   for (const tensor of ROWWISE === 1 ? [a, scale] : [a]) tensor.axis(0).parallelize("DIDx");
-  for (const tensor of [gathered, ...(ROWWISE === 1 ? [ofRows] : []), ...results]) tensor.axis(0).parallelize("Stream");
+  for (const tensor of [gathered, returned, ...(ROWWISE === 1 ? [ofRows] : []), ...results])
+    tensor.axis(0).parallelize("Stream");
   return f;
 });
