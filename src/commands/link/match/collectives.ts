@@ -37,7 +37,9 @@ export function matchCollectives<Use extends Posted<Collective>>(
   const matched: MatchedCollective<Use>[] = [];
   const problems: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
-  for (const [communicator, queues] of queuesByCommunicator(posted)) {
+  const communicators = queuesByCommunicator(posted);
+  const misordered = new Set<string>();
+  for (const [communicator, queues] of communicators) {
     let warning: Diagnostic | null = null;
     for (let k = 0; ; k++) {
       const uses = [...queues.values()].flatMap((queue) => queue[k] ?? []);
@@ -46,7 +48,11 @@ export function matchCollectives<Use extends Posted<Collective>>(
       const participants = anchor.operation.team.flatMap((rank) => queues.get(rank)?.[k] ?? []);
       const problem = findDisagreement(lists, anchor, uses, queues) ?? unfitViews(lists, participants);
       if (problem !== null) {
-        problems.push(problem);
+        const other = sameTeamOtherwise(anchor, communicators.values());
+        const ranks = anchor.operation.team.toSorted((a, b) => a - b).join(" ");
+        if (other === null) problems.push(problem);
+        else if (!misordered.has(ranks)) problems.push(otherOrder(lists, anchor, other));
+        if (other !== null) misordered.add(ranks);
         break;
       }
       const doubt = findOtherMeaning(meanings, anchor, uses, queues);
@@ -74,6 +80,32 @@ function queuesByCommunicator<Use extends Posted<Collective>>(
     pushTo(queues, use.rank, use);
   }
   return all;
+}
+
+/** A collective of the same ranks in another order, on a communicator that some of them do not use; null if none is. */
+function sameTeamOtherwise<Use extends Posted<Collective>>(anchor: Use, all: Iterable<Queues<Use>>): Use | null {
+  const { team } = anchor.operation;
+  for (const queues of all) {
+    for (const [use] of queues.values()) {
+      const other = use?.operation.team ?? [];
+      const isSame = other.length === team.length && other.every((rank) => team.includes(rank));
+      const isOther = other.some((rank, i) => rank !== team[i]) && other.some((rank) => !queues.has(rank));
+      if (use !== undefined && isSame && isOther) return use;
+    }
+  }
+  return null;
+}
+
+function otherOrder(lists: readonly CommandList[], anchor: Posted<Collective>, other: Posted<Collective>): Diagnostic {
+  const [own, others] = [anchor, other].map(({ operation }) => `[${operation.team.join(", ")}]`);
+  return mismatch(lists, {
+    message: `ranks ${anchor.rank} and ${other.rank} have a team in different orders`,
+    at: other,
+    against: anchor,
+    found: `team ${others} on rank ${other.rank}, ${own} on rank ${anchor.rank}`,
+    expected: "the same ranks in the same order on every rank of the team",
+    help: "list the ranks of the team in one order on all of them",
+  });
 }
 
 /** A use that means another collective than the anchor, preferably for certain; null if none does. */
