@@ -34,6 +34,7 @@ import {
   program,
   reshape,
   scatterAdd,
+  set,
   sigmoid,
   softmax,
   sub,
@@ -79,7 +80,7 @@ export default program(
     const sent = dispatch(f, x, experts, sizes);
 
     // Each expert has the buffers of all sources, and their numbers of rows.
-    const [rows, counts] = [permute(sent.rows, [1, 0, 2, 3]), unsqueeze(permute(sent.counts, [1, 0]), 2)];
+    const [rows, counts] = [set(permute(sent.rows, [1, 0, 2, 3])), unsqueeze(permute(sent.counts, [1, 0]), 2)];
     for (const tensor of [rows, counts]) tensor.setDeviceMesh(mesh).outerSplit(0, S).parallelize("ep");
     const hidden = swiglu(groupedMatmul(rows, gate, counts), groupedMatmul(rows, up, counts));
     const made = permute(groupedMatmul(hidden, down, counts), [1, 0, 2, 3]);

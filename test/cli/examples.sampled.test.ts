@@ -27,17 +27,24 @@ function hostsOf(name: string, devices: number): readonly string[] {
 /** The transformer's examples also give a gradient for x and for each weight. */
 const outputCounts: Readonly<Record<string, number>> = {
   "transformer/attention.ts": 6,
+  "transformer/context-parallel.ts": 5,
   "transformer/data-parallel.ts": 5,
+  "transformer/fsdp.ts": 5,
   "transformer/gpt-block.ts": 14,
+  "transformer/hsdp.ts": 4,
   "transformer/llama-block.ts": 9,
   "transformer/llama-decode.ts": 3,
   "transformer/mlp.ts": 6,
+  "transformer/ulysses.ts": 4,
+  "transformer/vocabulary-parallel.ts": 3,
 };
 
 /** What programs without Stream have instead of a loop over streams. A ring of one device has no loop. */
 const withoutStream = (devices: number): Readonly<Record<string, string>> => ({
   "hand-built.ts": devices === 1 ? "= matmul\\(" : "FOR i\\d+ from 0 to",
   "hosts/llama.ts": "type=ReduceScatter",
+  "transformer/fsdp.ts": "type=Allgather",
+  "transformer/hsdp.ts": devices === 1 ? "= linear\\(" : "type=Allgather",
   "transformer/llama-decode.ts": devices === 1 ? "= linear\\(" : "type=Allreduce",
   "transformer/moe-experts.ts": "= grouped_matmul\\(",
   "transformer/pipeline.ts": devices === 1 ? "= linear\\(" : "type=SendRecv",

@@ -4,7 +4,9 @@ import { compile } from "../../src/compile/compile.ts";
 import { exampleFiles, exampleFusion } from "../support/example-program.ts";
 import { outputsOf } from "./outputs-of.ts";
 
-const fusions = exampleFiles.filter((file) => !/hand-built|nvfuser|ring-attention|transformer.pipeline/.test(file));
+const fusions = exampleFiles.filter(
+  (file) => !/hand-built|nvfuser|ring-attention|transformer.(fsdp|pipeline)/.test(file),
+);
 /** Each with one of the two. */
 const cases = fusions.map((file, i) => (i % 2 === 0 ? ([file, "nccl", 4] as const) : ([file, "cuda", 3] as const)));
 

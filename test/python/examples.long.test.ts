@@ -35,7 +35,7 @@ const cases = process.env["EXAMPLES"] === "all" ? everyExample() : sample;
 function everyExample(): readonly (readonly [string, number])[] {
   const root = path.resolve(import.meta.dirname, "../../examples");
   // Those with transfers of NCCL have no plan; nvfuser's are dumps.
-  const without = /^(nvfuser.*|hand-built|transformer.ring-attention|transformer.pipeline)$/;
+  const without = /^(nvfuser.*|hand-built|transformer.(fsdp|pipeline|ring-attention))$/;
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const names = files.map((name) => name.slice(0, -".ts".length)).filter((name) => !without.test(name));
   return names.flatMap((name) => [2, 4].map((devices) => [name, devices] as const));
