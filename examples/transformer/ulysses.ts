@@ -1,5 +1,5 @@
 /**
- * Ulysses: causal self-attention of long sequences, forward and backward. Outside of attention each device has a part of
+ * Causal self-attention as in DeepSpeed Ulysses, forward and backward. Outside of attention each device has a part of
  * the tokens, inside some of the heads: an AllToAll before and one after exchange the two. In S chunks of sequences, the
  * heads of one chunk are exchanged while attention to another one runs.
  *
