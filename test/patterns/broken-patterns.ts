@@ -187,7 +187,7 @@ export const brokenPatterns: readonly BrokenPattern[] = [
     example: "latent-attention",
     devices: 2,
     params: { L: 2, H: 4, HEADS: 2, Q: 2, KV: 2, D: 2, R: 2 },
-    fault: "the streams of the chunks do not wait for the angles of the positions",
+    fault: "the streams of the chunks do not wait for the caller",
     edit: without("Synchronize Stream 0"),
     code: "data-race",
     says: ["rank"],
