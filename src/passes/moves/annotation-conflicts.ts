@@ -65,6 +65,9 @@ export function annotationConflicts(
     const moving = at(before.tensors, tensor);
     const leading = at((leads ? before : fusion).tensors, leader);
     if (!leads && (!isWeight(op, tensor) || sameMesh(moving.mesh, leading.mesh))) return [];
+    // The op reads the operand of a view, which the view's annotation asks to move.
+    const isViewed = !isAfter && !reader.inputs.includes(own);
+    if (isViewed && placementOf(moving) === placementOf(leading)) return [];
     seen.add(key);
     const place = withNames(opText(op), fusion.tensors);
     const needed = at(fusion.tensors, operandOf(op, tensor, fusion));
