@@ -75,8 +75,8 @@ export default program(
     const choice =
       bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes, GROUPS, TOP_GROUPS);
     const experts = topk(choice, K, 2).indices;
-    const own = gather(scores, 2, experts);
-    const weights = div(own, expand(unsqueeze(sum(own, [2]), 2), [S, T, K]));
+    const chosen = gather(scores, 2, experts);
+    const weights = div(chosen, expand(unsqueeze(sum(chosen, [2]), 2), [S, T, K]));
     const sent = dispatch(f, x, experts, sizes);
 
     // Each expert has the buffers of all sources, and their numbers of rows.
@@ -86,9 +86,10 @@ export default program(
     const made = permute(groupedMatmul(hidden, down, counts), [1, 0, 2, 3]);
     made.setDeviceMesh(mesh).axis(0).parallelize("ep");
 
+    // The shared experts run while the rows return.
+    const own = shared === null ? null : mlp(x, shared);
     const routed = combine(made, sent.slots, weights, sizes);
-    const y = shared === null ? routed : add(routed, mlp(x, shared));
-    f.output(y.named("y"));
+    f.output((own === null ? routed : add(routed, own)).named("y"));
     return f;
   },
 );
