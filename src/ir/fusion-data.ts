@@ -125,6 +125,8 @@ interface MarkerOf<K extends MarkerName> {
   readonly pairs?: "halves" | "neighbours";
   /** What one scale of a linear of 8-bit floats is of. */
   readonly recipe?: Float8Recipe;
+  /** How many parts of the cotangent's rows have a scale each; 1 if absent. */
+  readonly parts?: number;
 }
 
 /** A union over the names. */

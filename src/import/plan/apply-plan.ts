@@ -2,6 +2,7 @@
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
+import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import { buildModel, copyTarget, float8Target } from "../torch-export/build.ts";
 import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
@@ -34,12 +35,54 @@ export function shardedModel(program: ExportedProgram, plan: ShardingPlan, fold 
   return model;
 }
 
-function inFloat8(graph: ExportedGraph, { fp8 }: ShardingPlan): ExportedGraph {
+/** Devices quantize the parts of rows that they have of cut weights' inputs and outputs with scales of their own. */
+function inFloat8(graph: ExportedGraph, plan: ShardingPlan): ExportedGraph {
+  const { fp8 } = plan;
   if (fp8 === null) return graph;
-  const nodes = graph.nodes.map((node) =>
-    node.target === "torch.ops.aten.linear.default" ? { ...node, target: float8Target(fp8) } : node,
-  );
+  const cuts = cutsOfWeights(graph, plan);
+  const nodes = graph.nodes.map((node) => {
+    if (node.target !== linearTarget) return node;
+    const weight = weightOf(node);
+    const partsOf = (axis: number): number =>
+      (cuts.get(weight) ?? []).reduce(
+        (parts, each, i) =>
+          each.kind === "shard" && (each.axis + 2) % 2 === axis ? parts * at(Object.values(plan.mesh), i) : parts,
+        1,
+      );
+    const inputs = new Map([...node.inputs, ["parts of inputs", partsOf(1)], ["parts of outputs", partsOf(0)]]);
+    return { ...node, target: float8Target(fp8), inputs };
+  });
   return { ...graph, nodes };
+}
+
+const linearTarget = "torch.ops.aten.linear.default";
+
+/** The value that a linear reads as its weight, or "". */
+function weightOf({ inputs }: GraphNode): string {
+  const weight = inputs.get("weight");
+  return weight !== undefined && isValue(weight) ? weight.name : "";
+}
+
+/** By the values of weights of linears, as lines for modules and parameters say. */
+function cutsOfWeights(graph: ExportedGraph, plan: ShardingPlan): ReadonlyMap<string, readonly Placement[]> {
+  const found = new Map<string, readonly Placement[]>();
+  const { modules, nodesOf } = graphFacts(graph);
+  for (const line of plan.modules) {
+    const { cut } = styles[line.style];
+    if (cut === null) continue;
+    for (const path of matching(plan, line, modules, "module")) {
+      for (const node of nodesOf(path)) {
+        if (node.target === linearTarget) found.set(weightOf(node), along(plan, shard(cut === "out" ? 0 : 1)));
+      }
+    }
+  }
+  const parameters = new Map(
+    graph.inputs.flatMap((each): [string, string][] => (each.kind === "parameter" ? [[each.name, each.value]] : [])),
+  );
+  for (const line of plan.parameters) {
+    for (const value of matching(plan, line, parameters, "parameter")) found.set(value, line.placements);
+  }
+  return found;
 }
 
 /**
@@ -135,10 +178,11 @@ export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingP
   return { path: "--plan auto", mesh: { tp: devices }, modules: best, ...none };
 }
 
-/** The dimension of the mesh that the words of Hugging Face are about. */
-function tensorParallel({ mesh }: ShardingPlan): number {
+/** A placement along the dimension of the mesh that the words of Hugging Face are about. */
+function along({ mesh }: ShardingPlan, placement: Placement): readonly Placement[] {
   const names = Object.keys(mesh);
-  return names.includes("tp") ? names.indexOf("tp") : names.length - 1;
+  const own = names.includes("tp") ? names.indexOf("tp") : names.length - 1;
+  return names.map((_, i) => (i === own ? placement : replicate));
 }
 
 function applyStyle(
@@ -148,9 +192,6 @@ function applyStyle(
   add: (tensor: TensorView, placements: readonly Placement[], line: PlanLine) => void,
 ): void {
   const style: StyleFacts = styles[line.style];
-  const own = tensorParallel(plan);
-  const along = (placement: Placement): readonly Placement[] =>
-    Object.keys(plan.mesh).map((_, i) => (i === own ? placement : replicate));
   for (const path of matching(plan, line, facts.modules, "module")) {
     const used = facts.parametersOf(path);
     if (style.cut !== null && !used.some(({ axes }) => axes[style.cut ?? "out"] !== null)) {
@@ -160,12 +201,12 @@ function applyStyle(
       const axis = style.cut === null ? null : axes[style.cut];
       const packed = style.packed && axis !== null ? packedParts(facts, path) : 1;
       if (packed === null) unevenParts(plan, line, name);
-      add(tensor, along(axis === null ? replicate : shard(axis, packed ?? 1)), line);
+      add(tensor, along(plan, axis === null ? replicate : shard(axis, packed ?? 1)), line);
     }
     if (style.output === null) continue;
     for (const tensor of facts.resultsOf(path)) {
       // Rows of a batch of sequences: [B, S, h], or [S, h].
-      add(tensor, along(style.output === "sequence" ? shard(Math.max(0, tensor.rank - 2)) : replicate), line);
+      add(tensor, along(plan, style.output === "sequence" ? shard(Math.max(0, tensor.rank - 2)) : replicate), line);
     }
   }
 }

@@ -46,7 +46,7 @@ import { isComplex, type WeightPayload } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
-/** A linear of 8-bit floats by a recipe, to plans a linear. */
+/** A linear of 8-bit floats by a recipe, to plans a linear; its operands "parts of inputs" and "outputs" are float8Linear's. */
 export const float8Target = (recipe: Float8Recipe): string => `braid.linear.${recipe}`;
 
 const groups: Readonly<Record<string, AtenRows>> = {
@@ -64,7 +64,10 @@ const rows: ReadonlyMap<string, AtenRow> = new Map([
   [copyTarget, (o) => set(o.tensor("self"))],
   ...float8Recipes.map((recipe): [string, AtenRow] => [
     float8Target(recipe),
-    (o) => float8Linear(o.tensor("input"), o.tensor("weight"), o.tensorOr("bias"), recipe),
+    (o) => {
+      const parts = { in: o.number("parts of inputs"), out: o.number("parts of outputs") };
+      return float8Linear(o.tensor("input"), o.tensor("weight"), o.tensorOr("bias"), recipe, parts);
+    },
   ]),
 ]);
 

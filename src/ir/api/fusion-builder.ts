@@ -85,24 +85,31 @@ function inputExtent(builder: FusionBuilder, extent: number | Scalar | null): Sc
 
 /** Appends an op and its outputs. Throws what `inferOutput` throws. */
 export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): Op {
-  const known = builder.shares ? sameOp(builder, spec, inputs) : undefined;
-  if (known !== undefined) return known;
   const operands = inputs.map((id) => at(builder.tensors, id));
-  const made = inferOutputs(spec, operands, place).map(({ dtype, axes, numbering }) =>
-    addTensor(builder, dtype, axes, numbering),
-  );
+  const inferred = inferOutputs(spec, operands, place);
+  const known = builder.shares ? sameOp(builder, spec, inputs, at(inferred, 0).axes) : undefined;
+  if (known !== undefined) return known;
+  const made = inferred.map(({ dtype, axes, numbering }) => addTensor(builder, dtype, axes, numbering));
   const op = opOf(spec, inputs, at(made, 0), made.slice(1));
   builder.ops.push(op);
   return op;
 }
 
-function sameOp({ ops }: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[]): Op | undefined {
+/** Ops do not say the shape of a reshape: `axes` are those of the output. */
+function sameOp(
+  { ops, tensors }: FusionBuilder,
+  spec: OpSpec,
+  inputs: readonly TensorId[],
+  axes: readonly AxisShape[],
+): Op | undefined {
+  const shape = JSON.stringify(axes.map(({ extent }) => extent));
   return ops.find(
     (op) =>
       op.kind === spec.kind &&
       op.inputs.length === inputs.length &&
       op.inputs.every((id, i) => id === inputs[i]) &&
-      JSON.stringify(op) === JSON.stringify(opOf(spec, inputs, op.output, op.further)),
+      JSON.stringify(op) === JSON.stringify(opOf(spec, inputs, op.output, op.further)) &&
+      JSON.stringify(at(tensors, op.output).domain.logical.map(({ extent }) => extent)) === shape,
   );
 }
 

@@ -282,17 +282,20 @@ function tilesOf(
 
 /* Which tensors a derivative reaches, and the diagnostics for those that it does not reach. */
 
-/** The float tensors that depend on `wrt` by ops with rules, or by compositions with rules where their ops have none. */
+/** The float tensors that depend on `wrt` by ops with rules, or by compositions with rules. */
 function activeTensors({ ops, tensors, markers = [] }: FusionData, wrt: readonly TensorId[]): ReadonlySet<TensorId> {
   const operands = new Map<TensorId, readonly TensorId[]>(
     markers.flatMap(({ name, operands: own, outputs }) =>
       compositionVjps[name] === null ? [] : outputs.map((id) => [id, Object.values<TensorId>(own)] as const),
     ),
   );
-  return dependents(ops, wrt, (op, reached) =>
-    isBlocked(op, tensors)
-      ? operands.get(op.output)?.some((id) => reached.has(id)) === true
-      : op.inputs.some((id) => reached.has(id)),
+  const reaches = (ids: readonly TensorId[], reached: ReadonlySet<TensorId>): boolean =>
+    ids.some((id) => reached.has(id));
+  return dependents(
+    ops,
+    wrt,
+    (op, reached) =>
+      reaches(operands.get(op.output) ?? [], reached) || (!isBlocked(op, tensors) && reaches(op.inputs, reached)),
   );
 }
 

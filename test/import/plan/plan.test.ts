@@ -66,6 +66,18 @@ describe("fp8", () => {
     }
     expect(refused({ ...lines, fp8: "blockwise" })).toMatchObject({ message: "the plan has an unknown recipe" });
   });
+
+  it.each([
+    ["words for modules", { up: "colwise", down: "rowwise" }],
+    ["placements of weights", { "up.weight": ["Shard(0)"], "down.weight": ["Shard(-1)"] }],
+  ])("exchanges no scales of rows that devices share: %s", (_, cut) => {
+    const lines = { mesh: { tp: 2 }, ...cut, fp8: "rowwise" as const, inputs: { x: ["Shard(1)"] } };
+    const model = planned("mlp", { ...lines, outputs: { y: ["Shard(1)"] } });
+    // The tokens with their scales, and the sum over the features.
+    expect(collectives(model)).toEqual(["Allgather", "Allgather", "ReduceScatter"]);
+    const parts = model.fusion.data().markers?.map((marker) => [marker.name, marker.parts]);
+    expect(parts).toContainEqual(["float8Linear", 2]);
+  });
 });
 
 describe("words", () => {

@@ -48,12 +48,21 @@ function rounded(a: Matrix, recipe: Float8Recipe, dtype: DType): Matrix {
 const product = (a: Matrix, b: Matrix): Matrix =>
   a.map((row) => b.map((other) => row.reduce((total, each, i) => total + each * at(other, i), 0)));
 
+/** a b^T, the depth of which is cut in parts with scales of their own. */
+function productInParts(a: Matrix, b: Matrix, parts: number, round: (a: Matrix, of: "a" | "b") => Matrix): Matrix {
+  const size = at(a, 0).length / parts;
+  const part = (matrix: Matrix, i: number): Matrix => matrix.map((row) => row.slice(i * size, (i + 1) * size));
+  const products = Array.from({ length: parts }, (_, i) => product(round(part(a, i), "a"), round(part(b, i), "b")));
+  return products.reduce((sum, other) => sum.map((row, i) => row.map((each, j) => each + at(at(other, i), j))));
+}
+
 describe.each(float8Recipes)("%s", (recipe) => {
-  it("quantizes the operands of all three products, and the cotangent", () => {
-    const [m, n, k] = [16, 32, 48];
+  it.each([1, 2])("quantizes the operands of all three products, and the cotangent: %i parts", (parts) => {
+    const [m, n, k] = [16, 32, 64];
+    const own = recipe === "rowwise" ? parts : 1;
     const f = new Fusion();
     const [x, w, g] = [f.input([2, m / 2, k], "float"), f.input([n, k], "float"), f.input([2, m / 2, n], "float")];
-    const y = float8Linear(x, w, null, recipe);
+    const y = float8Linear(x, w, null, recipe, { in: parts, out: parts });
     const found = gradients(f, { of: [y], cotangents: [g], wrt: [x, w] });
     for (const each of [y, ...found]) if (each !== null) f.output(each);
     const [a, b, c] = [wave(m, k, 1, 2), wave(n, k, 2, 0.1), wave(m, n, 3, 1e-3)].map((each) =>
@@ -69,29 +78,31 @@ describe.each(float8Recipes)("%s", (recipe) => {
     const ofG = recipe === "tensorwise" ? "float8_e5m2" : "float8_e4m3fn";
     const e4 = (each: Matrix): Matrix => rounded(each, recipe, "float8_e4m3fn");
     const wanted = [
-      product(e4(a), e4(b)),
-      product(rounded(c, recipe, ofG), e4(turned(b))),
+      productInParts(a, b, own, e4),
+      productInParts(c, turned(b), own, (each, of) => rounded(each, recipe, of === "a" ? ofG : "float8_e4m3fn")),
       product(rounded(turned(c), recipe, ofG), e4(turned(a))),
     ];
     wanted.forEach((matrix, i) => {
-      const most = Math.max(...matrix.flat().map(Math.abs));
-      values(at(outputs, i)).forEach((each, j) => {
-        expect(Math.abs(each - at(matrix.flat(), j)), `${i} ${j}`).toBeLessThanOrEqual(1e-5 * most);
-      });
+      const flat = matrix.flat();
+      const most = Math.max(...flat.map(Math.abs));
+      const errors = values(at(outputs, i)).map((each, j) => Math.abs(each - at(flat, j)));
+      expect(Math.max(...errors), String(i)).toBeLessThanOrEqual(1e-5 * most);
+      expect(errors.length).toBe(flat.length);
     });
   });
 
   // Columns: tokens are gathered, and each device has outputs. Rows: each device has inputs, and sums are cut. In float,
   // because the oracle does not see that quantized cotangents, which nothing annotates, share a depth.
-  it.each(["columns", "rows"])("is the same over devices, with its gradients: %s", async (cut) => {
+  it.each(["columns", "rows", "columns in parts", "rows in parts"])("is the same over devices: %s", async (cut) => {
     const f = new Fusion();
     const [x, w, g] = [f.input([32, 64], "float"), f.input([48, 64], "float"), f.input([32, 48], "float")];
-    const y = float8Linear(x, w, null, recipe);
+    const parts = cut.endsWith("parts") ? { in: 2, out: 2 } : {};
+    const y = float8Linear(x, w, null, recipe, parts);
     const found = gradients(f, { of: [y], cotangents: [g], wrt: [x, w] });
     f.output(y);
     for (const each of found) if (each !== null) f.output(each);
     for (const each of [x, w, g, y]) each.setDeviceMesh(DeviceMesh.range(2));
-    const axes = cut === "columns" ? [0, 0, 1, 1] : [1, 1, 0, 0];
+    const axes = cut.startsWith("columns") ? [0, 0, 1, 1] : [1, 1, 0, 0];
     [x, w, g, y].forEach((each, i) => each.outerSplit(at(axes, i), 2).parallelize("DIDx"));
     await expectOracle(f, { devices: 2, rounds: true });
   });

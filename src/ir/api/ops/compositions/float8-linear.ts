@@ -12,22 +12,26 @@ import { alignRight, floatCall, inDType, mark, keepAxes } from "./compose.ts";
 import { requireDType } from "../../fusion.ts";
 import { maximum } from "../choices.ts";
 import { abs } from "../functions.ts";
-import { amax } from "../reductions.ts";
+import { amax, sum } from "../reductions.ts";
 
 /**
  * `linear` of operands that are quantized, with scales of rows (`rowwise`) or of tensors (`tensorwise`). So are both
  * gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
  * `tensorwise`, in float8_e5m2. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
  * `dtype-mismatch`, `foreign-tensor`.
+ *
+ * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
+ * where each device quantizes what it has, and nothing is exchanged for scales.
  */
 export function float8Linear(
   x: TensorView,
   weight: TensorView,
   bias: TensorView | null = null,
   recipe: Float8Recipe = "rowwise",
+  parts: Float8Parts = {},
 ): TensorView {
   floatCall("float8Linear", [x, weight]);
-  const y = float8Product(x, weight, recipe, "float8_e4m3fn");
+  const y = float8Product(x, weight, recipe, "float8_e4m3fn", parts.in);
   mark(y, {
     name: "float8Linear",
     operands: { x: x.id, weight: weight.id },
@@ -35,14 +39,37 @@ export function float8Linear(
     kept: [],
     axes: [],
     recipe,
+    ...(parts.out === undefined ? {} : { parts: parts.out }),
   });
   return bias === null ? y : add(y, alignRight(inDType(bias, y.dtype), y));
 }
 
-/** a [.., K] b [N, K]^T in the dtype of a, which is quantized to `ofA`. */
-export function float8Product(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType): TensorView {
+/** How many parts of the inputs and of the outputs have a scale of their own in each row; 1 unless given. */
+export interface Float8Parts {
+  readonly in?: number;
+  readonly out?: number;
+}
+
+/** a [.., K] b [N, K]^T in the dtype of a, which is quantized to `ofA`. By rows, each of `parts` of K has its scales. */
+export function float8Product(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType, parts = 1): TensorView {
   const depth = constantValue(at(b.extents, b.rank - 1));
   if (b.rank !== 2 || depth === null || depth % 16 !== 0 || a.dtype === "double") return linear(a, b);
+  const isCut = recipe === "rowwise" && parts > 1 && depth % (16 * parts) === 0;
+  return isCut
+    ? sum(scaledProduct(partsFirst(a, parts), partsFirst(b, parts), recipe, ofA), [0])
+    : scaledProduct(a, b, recipe, ofA);
+}
+
+/** [.., K] as [parts, .., K / parts]. */
+function partsFirst(x: TensorView, parts: number): TensorView {
+  const lead = x.extents.slice(0, -1);
+  const last = Number(constantValue(at(x.extents, x.rank - 1)));
+  const order = [x.rank - 1, ...lead.map((_, axis) => axis), x.rank];
+  return inCommon(x, () => permute(reshape(x, [...lead, parts, last / parts]), order));
+}
+
+/** a [.., M, K] b [.., N, K]^T of equal batch axes. */
+function scaledProduct(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType): TensorView {
   const granularity = recipe === "rowwise" ? "row" : "tensor";
   const quantized = (x: TensorView, dtype: DType): readonly [TensorView, TensorView] => {
     const { values, scale } = quantize(x, { granularity, dtype });
