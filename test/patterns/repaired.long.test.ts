@@ -4,14 +4,13 @@
  */
 import { expect, it } from "vitest";
 import { repairHosts } from "../../src/compile/repair/repair-hosts.ts";
-import { everyNth } from "../support/suite.ts";
 import { outputsOf } from "../verify/mutants/replay.ts";
 import { brokenHosts, compiled, hostsOf } from "./broken-hosts.ts";
 import { brokenPatterns } from "./broken-patterns.ts";
 
 const repairable = brokenPatterns.filter(({ repair }) => repair !== null);
 
-it.each(everyNth(repairable, 8))("$example: $fault", async (pattern) => {
+it.each(repairable)("$example: $fault", async (pattern) => {
   const { devices, repair } = pattern;
   const hosts = await hostsOf(pattern);
   const repaired = repairHosts(compiled(brokenHosts(pattern, hosts), devices));
