@@ -23,7 +23,7 @@ import {
 } from "@braid-compiler/braid";
 
 export default program(
-  { LAYERS: 4, M: 192, H: 48 },
+  { LAYERS: 4, M: 48, H: 24 },
   ({ devices, params: { LAYERS, M, H } }) => {
     const h = new HostProgramBuilder();
     const mesh = DeviceMesh.range(devices);
