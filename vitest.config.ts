@@ -20,8 +20,12 @@ export default defineConfig({
     isolate: false,
     // By default a core is left to vitest itself, which then has nothing to do.
     maxWorkers: availableParallelism(),
+    // Most objects of a test die with it: a larger nursery halves what the collector takes.
+    execArgv: ["--max-semi-space-size=64"],
+    // The long suite and the next run find what this one has transformed, by its content.
+    experimental: { fsModuleCache: true },
     globalSetup: ["./test/temporary-folder.ts"],
-    setupFiles: ["./test/support/property-seed.ts"],
+    setupFiles: ["./test/support/property-seed.ts", "./test/support/stack-lines.ts"],
     reporters: ["default", "./test/totals-reporter.ts"],
     projects: [
       {
