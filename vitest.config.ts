@@ -25,7 +25,7 @@ export default defineConfig({
     // The long suite and the next run find what this one has transformed, by its content.
     experimental: { fsModuleCache: true },
     globalSetup: ["./test/temporary-folder.ts"],
-    setupFiles: ["./test/support/property-seed.ts", "./test/support/stack-lines.ts"],
+    setupFiles: ["property-seed", "stack-lines", "one-core"].map((name) => `./test/support/${name}.ts`),
     reporters: ["default", "./test/totals-reporter.ts"],
     projects: [
       {

@@ -1,9 +1,7 @@
 /** Runs the command line in this process on program files in a temporary folder, and captures its output. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
-import os from "node:os";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { inject } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { createJiti, createSourceMaps } from "../../src/cli/program/source-maps.ts";
 import { type Terminal, writers } from "../../src/cli/terminal/terminal.ts";
@@ -20,22 +18,6 @@ export function cli(...args: readonly string[]): Promise<CliRun> {
 
 /** With another kind of terminal. */
 export async function cliAt(terminal: Partial<Terminal>, ...args: readonly string[]): Promise<CliRun> {
-  const cores = os.availableParallelism;
-  // A run starts a thread per core, each of which takes a tenth of a second. The long suite has them all.
-  if (inject("suite") === "quick") setCores(() => 1);
-  try {
-    return await captured(terminal, args);
-  } finally {
-    setCores(cores);
-  }
-}
-
-function setCores(count: () => number): void {
-  os.availableParallelism = count;
-  syncBuiltinESMExports();
-}
-
-async function captured(terminal: Partial<Terminal>, args: readonly string[]): Promise<CliRun> {
   for (const file of args) {
     if (/\.m?[tj]s$/.test(file) && statSync(file, { throwIfNoEntry: false })?.isFile() === true)
       await compileOnce(file);
@@ -89,7 +71,7 @@ export interface ProgramFolder {
 }
 
 export function programFolder(): ProgramFolder {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "braid-cli-"));
+  const folder = mkdtempSync(path.join(tmpdir(), "braid-cli-"));
   return {
     path: folder,
     write: (name, text) => {

@@ -197,7 +197,7 @@ describe("braid run", () => {
   it("gives the same bits for every schedule, and other bits for another seed", async () => {
     const list = folder.write("schedule.txt", "0:0 # the caller first\n1:0\n");
     const fingerprints = new Set<string>();
-    for (const schedule of ["seed:1", "seed:2", "hold:1:3", list]) {
+    for (const schedule of ["seed:1", "hold:1:3", list]) {
       fingerprints.add(await fingerprint("--interleaving", schedule));
     }
     fingerprints.add(await fingerprint());

@@ -20,7 +20,7 @@ const smaller: Readonly<Record<string, (size: number) => number>> = {
   B: (size) => size / 2,
   L: (size) => size / 2,
   H: (size) => (size < 64 ? size : size / 2),
-  FFN: (size) => size / 4,
+  FFN: (size) => (size < 64 ? size : size / 2),
 };
 
 /** The example's parameters are the first argument of program(). */

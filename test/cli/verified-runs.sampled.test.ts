@@ -67,7 +67,7 @@ async function expectSame(file: string, own: RunFlags, given: CompileGiven): Pro
   return verified.program;
 }
 
-it.each(everyNth(combinations({ name: exampleFiles, on: options.on.kind.choices.filter((on) => on !== "mpi") }), 7))(
+it.each(everyNth(combinations({ name: exampleFiles, on: options.on.kind.choices.filter((on) => on !== "mpi") }), 19))(
   "$name on $on",
   async ({ name, on }) => {
     await expectSame(example(name), { ...flags, on }, { streams });

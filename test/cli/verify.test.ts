@@ -205,7 +205,7 @@ describe("braid run", () => {
 
   it("shows a race that spoils one of several copies of an output", async () => {
     const unlike = /^T2 on rank 2: off by up to \d\S+ from the first copy, fingerprint [0-9a-f]{16}$/m;
-    const dump = (await cli("lower", ring, "--devices", "3", "--set", "M=9", "--backend", "cuda")).out;
+    const dump = (await cli("lower", ring, "--devices", "3", "--set", "M=9,K=32,N=16", "--backend", "cuda")).out;
     // Without the synchronization of the workers with the caller, who writes the inputs.
     const mutant = folder.write("mutant.hir", dump.replace(/\n *Synchronize Stream 0(?=\n)/, ""));
     const schedule = path.join(folder.path, "late-inputs.txt");

@@ -54,7 +54,7 @@ async function expectOnBothBackends(devices: number, build: () => Fusion, sizes:
   await expectOracle(build(), { devices, sizes, backend: "cuda" });
 }
 
-it.each(sample(combinations({ devices: deviceCounts, collective: loopSplitCollectives }), 4))(
+it.each(sample(combinations({ devices: deviceCounts, collective: loopSplitCollectives }), 12))(
   "$collective.name, $devices devices",
   async ({ devices, collective }) => {
     const { build, sizes, kinds, communications } = collective;
@@ -64,7 +64,7 @@ it.each(sample(combinations({ devices: deviceCounts, collective: loopSplitCollec
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, dtype: ["float", "half", "bfloat16"] as const }), 4))(
+it.each(sample(combinations({ devices: deviceCounts, dtype: ["float", "half", "bfloat16"] as const }), 12))(
   "RowParallelLinear, $dtype, $devices devices: the bias is added once",
   async ({ devices, dtype }) => {
     const build = (withBias: boolean): Fusion => {
@@ -108,7 +108,7 @@ it.each(sample(combinations({ devices: deviceCounts, dtype: ["float", "half", "b
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 2, 6] }), 4))(
+it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 2, 6] }), 12))(
   "test_row_parallel_linear_forward, $chunks chunks, $devices devices: one product of [t/s, 4h/d] by [4h/d, h] per chunk, and its sum",
   async ({ devices, chunks }) => {
     const [hidden, tokens] = [2 * devices, 6];
@@ -144,7 +144,7 @@ it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 2, 6] }), 4))(
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, p2p: ["rotated", "broadcast"] as const }), 3))(
+it.each(sample(combinations({ devices: deviceCounts, p2p: ["rotated", "broadcast"] as const }), 9))(
   "test_column_parallel_linear_forward, $p2p, $devices devices: chunks of tokens come from the devices while others are multiplied",
   async ({ devices, p2p }) => {
     const [hidden, tokens] = [2, 4];
@@ -177,7 +177,7 @@ it.each(sample(combinations({ devices: deviceCounts, p2p: ["rotated", "broadcast
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 3))(
+it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 9))(
   "test_overlap_allgather_matmul_stream_outermost, $chunks chunks, $devices devices",
   async ({ devices, chunks }) => {
     const build = (): Fusion => {
@@ -206,7 +206,7 @@ it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 3))(
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 3))(
+it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 9))(
   "test_overlap_allgather_matmul_shard_outermost, $backend, $devices devices",
   async ({ devices, backend }) => {
     const build = (): Fusion => {
@@ -235,7 +235,7 @@ it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] a
   },
 );
 
-it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 3))(
+it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 9))(
   "test_allgather_matmul_no_overlap, $backend, $devices devices",
   async ({ devices, backend }) => {
     const build = (): Fusion => {

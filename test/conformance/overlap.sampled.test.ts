@@ -17,7 +17,7 @@ const onRanks = (host: HostProgram, devices: number): readonly HostProgram[] =>
 
 const onDevices = programs.flatMap((program) => program.devices.map((devices) => ({ program, devices })));
 
-it.each(sample(onDevices, 9))("$program.name on $devices devices", async ({ program, devices }) => {
+it.each(sample(onDevices, 31))("$program.name on $devices devices", async ({ program, devices }) => {
   const { build, reference } = program;
   const hosts = onRanks(build(devices, "joined"), devices);
   await expectReference(hosts, referenceOf(reference(devices)), { runs: 4 });
@@ -25,7 +25,7 @@ it.each(sample(onDevices, 9))("$program.name on $devices devices", async ({ prog
 
 const asWritten = onDevices.filter(({ program }) => program.foundAsWritten !== null);
 
-it.each(sample(asWritten, 9))("$program.name, as written, on $devices devices", async ({ program, devices }) => {
+it.each(sample(asWritten, 31))("$program.name, as written, on $devices devices", async ({ program, devices }) => {
   const { build, reference, foundAsWritten } = program;
   const hosts = onRanks(build(devices, "as written"), devices);
   await expectReference(hosts, referenceOf(reference(devices)), { findings: foundAsWritten ?? [] });

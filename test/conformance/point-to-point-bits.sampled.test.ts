@@ -7,7 +7,7 @@ import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
 import { combinations } from "../support/split-cases.ts";
 import { runs, sample } from "../support/suite.ts";
 
-const seeds = runs({ quick: 2, long: 25 });
+const seeds = runs({ quick: 1, long: 25 });
 
 // `npm run test:campaign -- interleavings` takes 1,000.
 it.each(Object.entries(programs))(`${seeds} seeded orders of every kind of loop: %s`, async (_, build) => {
@@ -25,7 +25,7 @@ it.each(Object.entries(programs))("every schedule, protocol and number of stream
   const fusion = build(8);
   const common = { devices: 8, insertReshardingAfter: true } as const;
   const expected = await bitsOf(fusion, linked(fusion, { ...common, streams: 1 }), {});
-  for (const { schedule, streams, interStreamSync, cpu } of sample(settings, 41)) {
+  for (const { schedule, streams, interStreamSync, cpu } of sample(settings, 97)) {
     const program = linked(fusion, { ...common, streams, interStreamSync, ...schedules[schedule] });
     expect((await bitsOf(fusion, program, cpu)).equals(expected), `${schedule}, ${streams} streams`).toBe(true);
   }

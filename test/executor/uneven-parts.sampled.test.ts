@@ -30,7 +30,10 @@ it.each(sample(cases, 307, 6))("$name of $size on $devices, $backend", async ({ 
 });
 
 it.each(
-  sample(combinations<Omit<Case, "name">>({ size: [0, 1, 2, 3, 5, 8], devices: [2, 3], backend: ["nccl", "cuda"] }), 7),
+  sample(
+    combinations<Omit<Case, "name">>({ size: [0, 1, 2, 3, 5, 8], devices: [2, 3], backend: ["nccl", "cuda"] }),
+    20,
+  ),
 )("on two dimensions: $size on 2 x $devices, $backend", async ({ size, devices, backend }) => {
   await expectOracle(onTwoDimensions(size, devices), { devices: 2 * devices, backend });
 });
@@ -97,7 +100,7 @@ const schedules: Readonly<Record<string, ScheduleOptions>> = {
 };
 
 it.each(
-  sample(combinations({ name: Object.keys(schedules), size: [1, 3, 7, 12], backend: ["nccl", "cuda"] as const }), 9),
+  sample(combinations({ name: Object.keys(schedules), size: [1, 3, 7, 12], backend: ["nccl", "cuda"] as const }), 30),
 )("schedules change no bit: $name of $size rows, $backend", async ({ name, size, backend }) => {
   const source = unevenPipeline(size, 4, 3);
   const values = Tensor.zeros([size, 3]);

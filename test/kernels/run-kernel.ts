@@ -49,19 +49,43 @@ export function runKernel(kernel: Kernel, inputs: readonly Values[], options: Ru
   return simd ?? [];
 }
 
-function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, options: RunOptions): readonly Values[] {
+/** A kernel in memory of its own, with its operands one after the other. */
+interface Form {
+  readonly bytes: Uint8Array;
+  readonly addresses: readonly number[];
+  readonly scratch: { readonly address: number; readonly bytes: number };
+  readonly run: (inputs: readonly number[], outputs: readonly number[]) => void;
+}
+
+const forms = new WeakMap<Kernel, Map<string, Form>>();
+
+/** Compiled once for each kernel object: a test of many values runs one kernel. */
+function formOf(kernel: Kernel, simd: SimdUse, shared: boolean): Form {
+  const ofKernel = forms.get(kernel) ?? new Map<string, Form>();
+  forms.set(kernel, ofKernel);
+  const key = `${simd} ${shared}`;
+  const form = ofKernel.get(key) ?? newForm(kernel, simd, shared);
+  ofKernel.set(key, form);
+  return form;
+}
+
+function newForm(kernel: Kernel, simd: SimdUse, shared: boolean): Form {
   const needed = scratchBytes(kernel);
-  const operands = [...kernel.inputs, ...kernel.outputs];
   let next = 256;
   const place = (bytes: number): number => {
     const address = next;
     next = Math.ceil((next + bytes) / 64) * 64 + 64;
     return address;
   };
-  const addresses = operands.map((each) => place(spanBytes(each)));
+  const addresses = [...kernel.inputs, ...kernel.outputs].map((each) => place(spanBytes(each)));
   const scratch = { address: place(needed), bytes: needed };
-  const memory = createWasmMemory(next, { shared: options.shared ?? false });
-  const bytes = new Uint8Array(memory.buffer);
+  const memory = createWasmMemory(next, { shared });
+  const run = createKernelLibrary({ memory, scratch, simd }).prepare(kernel);
+  return { bytes: new Uint8Array(memory.buffer), addresses, scratch, run };
+}
+
+function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, options: RunOptions): readonly Values[] {
+  const { bytes, addresses, scratch, run } = formOf(kernel, simd, options.shared ?? false);
   bytes.fill(guard);
 
   const inputAddresses = addresses.slice(0, kernel.inputs.length);
@@ -71,7 +95,7 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
       : at(inputAddresses, (options.inPlace + i) % kernel.inputs.length),
   );
   const elements = ({ dtype }: Operand, address: number) =>
-    elementsOf(dtype, storageView(dtype, memory.buffer, address));
+    elementsOf(dtype, storageView(dtype, bytes.buffer, address));
   for (const [i, each] of kernel.inputs.entries()) {
     const target = elements(each, at(inputAddresses, i));
     for (const [j, offset] of offsetsOf(each).entries()) target.set(offset, at(at(inputs, i), j));
@@ -85,7 +109,6 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
   };
   hold();
   const before = bytes.slice();
-  const run = createKernelLibrary({ memory, scratch, simd }).prepare(kernel);
   // Twice, so that no result depends on the scratch's contents.
   if (options.inPlace === undefined) run(inputAddresses, outputAddresses);
   hold();

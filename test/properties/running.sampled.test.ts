@@ -83,7 +83,7 @@ it("gives the same bits under every schedule", async () => {
       expect(await runOnce(fusion, recipe.devices, streams, { transfers: "eager" })).toEqual(reference);
       expect(await runOnce(fusion, recipe.devices, streams, { queues: "ranks" })).toEqual(reference);
     }),
-    draws({ quick: 6, long: 30 }),
+    draws({ quick: 3, long: 30 }),
   );
 });
 
@@ -99,6 +99,6 @@ it("links to the same Program in any order of ranks", () => {
       const shuffled = lists.map((list) => ({ list, key: random.float() })).sort((a, b) => a.key - b.key);
       expect(link(shuffled.map(({ list }) => list))).toEqual(link(lists));
     }),
-    draws({ quick: 20, long: 50 }),
+    draws({ quick: 6, long: 50 }),
   );
 });

@@ -118,7 +118,7 @@ it("random fusions", async () => {
       const options = { insertReshardingAfter };
       await expectSame(buildFusion(recipe), { devices: recipe.devices, streams: count, options }, seed);
     }),
-    { ...draws({ quick: 3, long: 30 }), examples: [[fragmented, 1, true, 0]] },
+    { ...draws({ quick: 2, long: 30 }), examples: [[fragmented, 1, true, 0]] },
   );
 }, 120_000);
 
@@ -141,7 +141,7 @@ it("chains, whose intermediates live in turn", async () => {
         await expectSame(f, { devices: 1, streams: count, options: {} }, seed);
       },
     ),
-    draws({ quick: 3, long: 30 }),
+    draws({ quick: 2, long: 30 }),
   );
 }, 120_000);
 

@@ -23,7 +23,7 @@ const cases: readonly (readonly [program: string, settings: readonly string[], f
 ];
 
 describe.each([2, 4])("on %d devices", (devices) => {
-  it.each(everyNth(cases, devices))(
+  it.each(everyNth(cases, 2 * devices))(
     "%s %j is verified, and gives the oracle's result",
     async (program, settings, flags) => {
       const set = [...sizes, ...settings].flatMap((each) => ["--set", each]);

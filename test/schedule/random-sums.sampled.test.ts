@@ -45,7 +45,7 @@ function randomProgram(seed: number): Program {
   });
 }
 
-const count = runs({ quick: 60, long: 3000 });
+const count = runs({ quick: 20, long: 3000 });
 
 it(`${count} programs verify, and have the same results`, async () => {
   const counts = { right: 0, adding: 0, inPlace: 0 };

@@ -26,7 +26,7 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
     const expected = digestOfOutputs(program, onMachine);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
-    for (let run = 0; run < runs({ quick: 2, long: 25 }); run++) {
+    for (let run = 0; run < runs({ quick: 1, long: 25 }); run++) {
       await prepared.execute({ timeout: 20 });
       expect(digestOfOutputs(program, prepared)).toBe(expected);
     }

@@ -42,7 +42,7 @@ const variants: readonly Omit<LowerOptions, "rank">[] = [
 
 const examples = combinations({ name: patternFiles, devices: [1, 2, 8] });
 
-it.each(sample(examples, 17))("$name on $devices devices", async ({ name, devices }) => {
+it.each(sample(examples, 53))("$name on $devices devices", async ({ name, devices }) => {
   const example = await loadPattern(name);
   const built = example.build({ devices });
   const programs = isFusion(built)
@@ -58,6 +58,6 @@ const loops = combinations({
   devices: [2, 5],
 });
 
-it.each(sample(loops, 17))("$fusion.name, $schedule, $devices devices", ({ fusion, schedule, devices }) => {
+it.each(sample(loops, 53))("$fusion.name, $schedule, $devices devices", ({ fusion, schedule, devices }) => {
   expectAll(lowered(fusion.build(devices), devices, schedules[schedule] ?? {}));
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Kernel } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
 import { createWasmMemory } from "../../src/support/webassembly.ts";
+import { everyNth } from "../support/suite.ts";
 import { count, operand } from "./run-kernel.ts";
 
 /** The first element of the output where all elements of the inputs, floats, are `value`. */
@@ -28,10 +29,13 @@ function dotOf(k: number): Kernel {
 }
 
 describe("large sums", () => {
-  it("of 2^25 ones", () => {
-    expect(ofEqual(sumOf([2 ** 25], [0]), 1)).toBe(2 ** 25);
-    expect(ofEqual(sumOf([2 ** 24, 2], [0]), 1)).toBe(2 ** 24);
-    expect(ofEqual(dotOf(2 ** 25), 1)).toBe(2 ** 25);
+  const ones = [
+    ["a vector", sumOf([2 ** 25], [0]), 2 ** 25],
+    ["columns", sumOf([2 ** 24, 2], [0]), 2 ** 24],
+    ["a dot product", dotOf(2 ** 25), 2 ** 25],
+  ] as const;
+  it.each(everyNth(ones, 3))("of 2^25 ones, %s", (_, kernel, expected) => {
+    expect(ofEqual(kernel, 1)).toBe(expected);
   });
 
   it("of 4,194,304 times 0.1 are off by some units in the last place", () => {

@@ -7,6 +7,7 @@ import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { randomLists } from "./random-lists.ts";
 import { createReferenceCompute } from "./reference-compute.ts";
+import { draws } from "../support/suite.ts";
 
 it("the same bits under every schedule", () => {
   fc.assert(
@@ -38,6 +39,6 @@ it("the same bits under every schedule", () => {
         }
       }
     }),
-    { numRuns: 60 },
+    draws({ quick: 15, long: 60 }),
   );
 });

@@ -6,6 +6,7 @@ import { measuredBlocks } from "../../bench/measured-rows.ts";
 import { planBlock } from "../../bench/compare/block/plan-block.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
+import { everyNth } from "../support/suite.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 // Of a machine that is none of the four.
@@ -15,7 +16,7 @@ const results = ["block", "block-again", "block-third", "block-fourth"].map((nam
   measuredBlocks(path.join(root, `bench/results/${name}-2xH100.csv`)),
 );
 
-it.each(["compute-only", "serial"] as const)(
+it.each(everyNth(["compute-only", "serial"] as const, 2))(
   "%s: within 8 %, 4 % in the mean on each machine, and neither low nor high",
   (name) => {
     const predicted = new Map<string, number>();

@@ -6,14 +6,17 @@ import { createEqualParts } from "../../src/schedule/equal-parts.ts";
 import { compileRegions } from "../../src/tune/regions/compile-regions.ts";
 import { findRegions } from "../../src/tune/regions/split-regions.ts";
 import { exampleFusion } from "../support/example-program.ts";
+import { everyNth } from "../support/suite.ts";
 
 const loops = { deviceLoops: true, backend: "cuda", p2p: "rotated", protocol: "put" } as const;
 
-it.each([
+const candidates = [
   { lowering: { overlap: false, backend: "nccl" }, schedule: { copyStream: "inline" } },
   { lowering: loops, schedule: { computeStreams: 2, inPlace: true, ownLast: true, copyStream: "dedicated" } },
   { lowering: loops, schedule: { computeStreams: 1, splitChunks: 2, smMargin: 8, batchSignals: true } },
-] as const)("layers of Llama, both passes: $schedule", async (candidate) => {
+] as const;
+
+it.each(everyNth(candidates, 3))("layers of Llama, both passes: $schedule", async (candidate) => {
   const params = { LAYERS: 3, BACKWARD: 1, B: 2 };
   const found = findRegions(await exampleFusion("hosts/llama.ts", 2, params), {});
   if (found === null) throw new Error("no regions");

@@ -34,6 +34,7 @@ import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 import { expectSample } from "./expect-sample.ts";
+import { draws } from "../support/suite.ts";
 
 /** A tensor and the shape that it must have. */
 interface Shaped {
@@ -156,7 +157,7 @@ describe("random fusions", () => {
           expect(Tensor.values(at(expected.outputs, 0))).toHaveLength(count(constant.result));
         },
       ),
-      { numRuns: 120 },
+      draws({ quick: 30, long: 120 }),
     );
   });
 });

@@ -5,6 +5,7 @@ import type { BufferId } from "../../src/commands/buffer.ts";
 import { canonicalRegion } from "../../src/commands/region.ts";
 import { makeId } from "../../src/support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../src/verify/check/shared-bytes.ts";
+import { draws } from "../support/suite.ts";
 
 /** A box of a padded row-major tensor of up to four axes, so that strides need not divide each other. */
 const extent: fc.Arbitrary<Extent> = fc
@@ -43,7 +44,7 @@ test("counts the bytes that both have", () => {
       expect(sharedBytes(b, a)).toBe(expected);
       expect(sizeOf(a)).toBe(one.size);
     }),
-    { numRuns: 5000 },
+    draws({ quick: 800, long: 5000 }),
   );
 });
 

@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { type FusionEdge, typedFusion } from "../../src/passes/stream-loops/group/group-loops.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
+import { draws } from "../support/suite.ts";
 
 interface Graph {
   readonly edges: readonly (readonly FusionEdge[])[];
@@ -82,7 +83,7 @@ describe("typed fusion", () => {
           }
         });
       }),
-      { numRuns: 2000 },
+      draws({ quick: 300, long: 2000 }),
     );
   });
 
@@ -94,7 +95,7 @@ describe("typed fusion", () => {
         const expected = partition(typedFusion(graph.edges, graph.types), (node) => node);
         expect(partition(typedFusion(other.edges, other.types), (node) => oldOf.get(node) ?? -1)).toBe(expected);
       }),
-      { numRuns: 2000 },
+      draws({ quick: 300, long: 2000 }),
     );
   });
 
@@ -110,7 +111,7 @@ describe("typed fusion", () => {
         const expected = partition(typedFusion(graph.edges, graph.types), (node) => node);
         expect(partition(typedFusion(other.edges, other.types), (node) => oldOf.get(node) ?? -1)).toBe(expected);
       }),
-      { numRuns: 1000 },
+      draws({ quick: 200, long: 1000 }),
     );
   });
 
@@ -134,7 +135,7 @@ describe("typed fusion", () => {
         const groups = typedFusion(graph.edges, graph.types);
         expect(groups.filter(([node]) => graph.types[node ?? -1] === "a")).toHaveLength(needed(graph));
       }),
-      { numRuns: 1000 },
+      draws({ quick: 200, long: 1000 }),
     );
   });
 

@@ -14,6 +14,7 @@ import { makeUnit } from "./random-unit.ts";
 import { asStored, offsetsOf, operand, runKernel, type Values } from "./run-kernel.ts";
 import { unitChoicesOf } from "./unit-arbitrary.ts";
 import { edges, randomValues } from "./values.ts";
+import { draws } from "../support/suite.ts";
 
 /** Random values with edges among them. */
 function inputsOf(kernel: Kernel, seed: number): readonly Values[] {
@@ -93,7 +94,7 @@ it("gives the bits of the JavaScript for any unit", () => {
       const unit = makeUnit(choice);
       runKernel(unit, inputsOf(unit, seed));
     }),
-    { numRuns: 300, seed: 4 },
+    { ...draws({ quick: 50, long: 300 }), seed: 4 },
   );
 });
 

@@ -8,6 +8,7 @@ import type { Program } from "../../src/commands/program.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
+import { draws } from "../support/suite.ts";
 
 function linkOne(build: (list: ListBuilder) => void): Program {
   return link(buildLists(1, build));
@@ -234,7 +235,7 @@ test("buffers overlap only if one is freed before the other's alloc on the same 
         }
       }
     }),
-    { numRuns: 1000 },
+    draws({ quick: 250, long: 1000 }),
   );
 });
 
@@ -271,7 +272,7 @@ test("buffers of streams that meet overlap only if one is freed before the other
         }
       }
     }),
-    { numRuns: 500 },
+    draws({ quick: 125, long: 500 }),
   );
   expect(shared).toBeGreaterThan(0);
 });
@@ -312,7 +313,7 @@ test("smaller buffers with the same lives never need a larger arena", () => {
       const smaller = sizes.map((size, i) => Math.floor(size * at(kept, i)));
       expect(temporaryBytes(linkMarks(marks, smaller))).toBeLessThanOrEqual(temporaryBytes(linkMarks(marks, sizes)));
     }),
-    { numRuns: 500 },
+    draws({ quick: 125, long: 500 }),
   );
 });
 

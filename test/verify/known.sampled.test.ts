@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { at } from "../../src/support/invariant.ts";
 import { createKnownRows } from "../../src/verify/order/known.ts";
+import { draws } from "../support/suite.ts";
 
 const step = fc.record({
   kind: fc.constantFrom("copy", "set", "raise", "drop"),
@@ -40,7 +41,7 @@ it("are as plain arrays", () => {
       a.differs(b, (chain) => seen.push(chain) < 0);
       expect(seen).toEqual(Array.from(at(plain, 0).keys()).filter((i) => plain[0]?.[i] !== plain[1]?.[i]));
     }),
-    { numRuns: 120 },
+    draws({ quick: 25, long: 120 }),
   );
 });
 
