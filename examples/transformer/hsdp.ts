@@ -10,7 +10,7 @@
  */
 import { DeviceMesh, Fusion, gradients, linear, program, set, tanh } from "@braid-compiler/braid";
 
-export default program({ REPLICAS: 2, LAYERS: 3, M: 48, H: 24 }, ({ devices, params: { REPLICAS, LAYERS, M, H } }) => {
+export default program({ REPLICAS: 2, LAYERS: 2, M: 48, H: 24 }, ({ devices, params: { REPLICAS, LAYERS, M, H } }) => {
   const f = new Fusion();
   const x = f.input([M, H]).named("x");
   const dy = f.input([M, H]).named("dy");

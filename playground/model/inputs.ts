@@ -59,7 +59,7 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "transformer/data-parallel": { L: "4096", H: "4096", FFN: "16384", DTYPE: "bfloat16" },
   "transformer/fsdp": { M: "32768", H: "8192" },
   "transformer/gpt-block": block,
-  "transformer/hsdp": { M: "32768", H: "8192" },
+  "transformer/hsdp": { LAYERS: "4", M: "32768", H: "8192" },
   "transformer/latent-attention": {
     B: "4",
     L: "4096",

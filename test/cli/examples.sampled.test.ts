@@ -45,7 +45,7 @@ const outputCounts: Readonly<Record<string, number>> = {
   "transformer/data-parallel.ts": 5,
   "transformer/fsdp.ts": 5,
   "transformer/gpt-block.ts": 14,
-  "transformer/hsdp.ts": 4,
+  "transformer/hsdp.ts": 3,
   "transformer/llama-block.ts": 9,
   "transformer/llama-decode.ts": 3,
   "transformer/mlp.ts": 6,
