@@ -46,7 +46,7 @@ import { isComplex, type WeightPayload } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
-/** A linear of 8-bit floats by a recipe, to plans a linear; its operands "parts of inputs" and "outputs" are float8Linear's. */
+/** A linear of 8-bit floats by a recipe, to plans a linear. Its further operands are the parts of float8Linear. */
 export const float8Target = (recipe: Float8Recipe): string => `braid.linear.${recipe}`;
 
 const groups: Readonly<Record<string, AtenRows>> = {

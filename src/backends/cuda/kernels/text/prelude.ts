@@ -163,12 +163,17 @@ function roundHelper(dtype: PackedDType): string {
 }`;
 }
 
-/** Conversions in integers, as numerics/convert.ts has them: those of GPUs saturate. */
-function byteHelpers(dtype: PackedDType): { readonly decode: string; readonly encode: string } {
+/**
+ * Conversions in integers, as numerics/convert.ts has them. GPUs of compute capability 8.9 and newer have an instruction,
+ * which saturates.
+ */
+function byteHelpers(dtype: "float8_e4m3fn" | "float8_e5m2"): { readonly decode: string; readonly encode: string } {
   const { shift, rebias, spacing, sign, infinity, nan } = wordFormats[dtype];
   const { c } = dtypes[dtype].cuda;
   const signShift = 32 - 8 * dtypes[dtype].bytes;
   const hex = (bits: number): string => `0x${bits.toString(16)}u`;
+  // What rounds beyond the largest number.
+  const isTooLarge = dtype === "float8_e4m3fn" ? "fabsf(x) > 464.0f" : "fabsf(x) >= 61440.0f";
   return {
     decode: `static __device__ __forceinline__ float braid_decode_${dtype}(${c} x) {
   const unsigned magnitude = x & ${hex(sign - 1)};
@@ -178,12 +183,19 @@ function byteHelpers(dtype: PackedDType): { readonly decode: string; readonly en
 }`,
     encode: `static __device__ __forceinline__ ${c} braid_encode_${dtype}(float x) {
   const unsigned bits = __float_as_uint(x);
+#if __CUDA_ARCH__ >= 890
+  unsigned short y;
+  asm("cvt.rn.satfinite.${dtype.slice(7, 11)}x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
+  if (${isTooLarge}) return (${c})((bits >> ${signShift} & ${hex(sign)}) | ${hex(infinity)});
+  return (${c})(x != x ? ${hex(nan)} : y);
+#else
   const unsigned magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return ${hex(nan)};
   const unsigned rounded = magnitude < ${hex(rebias + 2 ** 23)}
     ? __float_as_uint(fabsf(x) + __uint_as_float(${hex(spacing)})) - ${hex(spacing)}
     : (magnitude + ${hex((2 ** (shift - 1) - 1 - rebias) >>> 0)} + (magnitude >> ${shift} & 1u)) >> ${shift};
   return (${c})((bits >> ${signShift} & ${hex(sign)}) | (rounded < ${hex(infinity)} ? rounded : ${hex(infinity)}));
+#endif
 }`,
   };
 }
