@@ -115,6 +115,27 @@ describe.skipIf(obstacle !== null)("generated kernels over rows", () => {
     expect(differences(cases, [256, 8])).toEqual([]);
   });
 
+  it("keep values of 16 bits as they are stored for what reads them later", () => {
+    const [rows, elements] = [5, 4096];
+    const shape = [rows, elements];
+    const unit = buildUnit(
+      [shape, shape],
+      (u, x, y) => {
+        const sum = u.binary("mul", u.binary("add", x, y), x);
+        const peak = u.reduce("amax", sum, [1]);
+        const distance = u.binary("sub", u.cast(sum, "float"), u.broadcast(u.cast(peak, "float"), 1));
+        return [sum, u.cast(distance, "float8_e4m3fn"), peak];
+      },
+      "bfloat16",
+    );
+    const [step] = kernelSteps(unit, () => 256).steps;
+    expect(step?.kind === "kernel" && step.source.text).toContain("alignas(16) unsigned short n0kept[4][8];");
+    const random = createRandom(11);
+    const inputs = unit.inputs.map(() => randomValues("bfloat16", rows * elements, random));
+    const expected = evaluateUnit(unit, inputs);
+    expect(differences([{ name: "kept as stored", kernel: unit, inputs, expected }], [256, 2])).toEqual([]);
+  });
+
   it("give a row the same bits among any number of rows", () => {
     const random = createRandom(9);
     const [rows, elements] = [5, 1000];

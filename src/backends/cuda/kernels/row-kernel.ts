@@ -6,6 +6,7 @@
  *
  *     layerNorm of bfloat16 rows of 12288 -> 512 threads a row, each with 3 loads and stores of 16 bytes
  */
+import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import { type RowGroup, type RowNest, registersReadBy } from "./plan/row-group.ts";
@@ -100,10 +101,12 @@ function contextOf(
   { width, nameOf, type }: Pick<BodyContext, "width" | "nameOf"> & { readonly type: string },
 ): BodyContext {
   const textOf = (source: number, load: number | null): string => {
-    const { form, nest: from } = at(nests, source);
+    const { form, nest: from, keeps } = at(nests, source);
     if (load === null) {
       if (form !== "elements") return `n${source}total`;
-      return at(nests, source).again ? `n${source}at(u, v)` : `n${source}kept[u][v]`;
+      if (keeps === "again") return `n${source}at(u, v)`;
+      const kept = `n${source}kept[u][v]`;
+      return keeps === "packed" ? decodeElementText(from.target.dtype, kept) : kept;
     }
     const step = from.body[load];
     invariant(step?.kind === "load", "a value that a nest shares is loaded", { source, load });
@@ -124,7 +127,7 @@ function contextOf(
 
 /*
  * The nests of a kernel over rows. `k` is the row of a lane and `r` a vector of it. `n<i>kept` holds the values of nest i
- * for the elements of the lane, or `n<i>at` computes one again; `n<i>total` is its value for the row, which every lane
+ * for the elements of the lane, as floats or as they are stored, or `n<i>at` computes one again; `n<i>total` is its value for the row, which every lane
  * has.
  */
 
@@ -172,26 +175,32 @@ function ofRow(form: RowForm, { nest, stores }: RowNest, index: number): readonl
 }
 
 function ofElements(form: RowForm, member: RowNest, index: number): readonly string[] {
-  const { nest, stores, again } = member;
+  const { nest, stores, keeps } = member;
   const context = at(form.contexts, index);
   const { width, copies, group } = form;
   const isRead = group.nests.some(({ given }) =>
     [...given.values()].some((source) => source.nest === index && source.load === null),
   );
-  const isAgain = isRead && again;
+  const isAgain = isRead && keeps === "again";
   if (isAgain && !stores) return [...loaded(form, context), ...valueFunction(context, index)];
   const kept = isRead && !isAgain;
+  const isPacked = kept && keeps === "packed";
+  const type = isPacked
+    ? `alignas(16) ${dtypes[nest.target.dtype].cuda.c}`
+    : scalarTypes[computeType[nest.target.dtype]];
+  const encodes = stores || isPacked;
   return [
-    ...(kept ? [`${scalarTypes[computeType[nest.target.dtype]]} n${index}kept[${copies}][${width}];`] : []),
+    ...(kept ? [`${type} n${index}kept[${copies}][${width}];`] : []),
     ...loaded(form, context),
     ...(isAgain ? valueFunction(context, index) : []),
     ...overVectors(form, context, [
-      ...(stores ? storedLines(context, width) : []),
+      ...(encodes ? storedLines(context, width) : []),
       "#pragma unroll",
       `for (int v = 0; v < ${width}; v++) {`,
-      ...elementLines(context, stores, "u"),
-      ...(kept ? [`n${index}kept[u][v] = n${index}result;`] : []),
+      ...elementLines(context, encodes, "u"),
+      ...(kept ? [`n${index}kept[u][v] = ${isPacked ? `n${index}s[v]` : `n${index}result`};`] : []),
       "}",
+      ...(isPacked ? wordLines(`n${index}kept`, width * elementBytes(nest.target.dtype)) : []),
       ...(stores ? storeLines(context, width) : []),
     ]),
   ];
@@ -208,27 +217,32 @@ function valueFunction(context: BodyContext, index: number): readonly string[] {
 }
 
 /**
- * Lets the compiler forget, after the reduction `index`, what it computed from registers of which later nests compute
- * values again. It would keep those values, in more registers than leave room for another block.
+ * Lets the compiler forget, after the reduction `index`, what it computed from registers that later nests read. It would
+ * keep those values, in more registers than leave room for another block.
  */
-function forgetLines({ group: { nests }, copies, contexts }: RowForm, index: number): readonly string[] {
+function forgetLines({ group: { nests }, copies, width, contexts }: RowForm, index: number): readonly string[] {
   const given = nests.slice(index + 1).flatMap((later) => [...later.given.values()]);
-  const again = new Set(given.flatMap(({ nest, load }) => (load === null ? nest : [])));
-  const lines = [...again]
-    .filter((nest) => at(nests, nest).again)
+  const read = new Set(given.flatMap(({ nest, load }) => (load === null ? nest : [])));
+  const lines = [...read]
     .flatMap((nest) => registersReadBy(nests, nest))
     .filter(({ nest }) => nest <= index)
-    .flatMap(({ nest, load, access }) => {
-      const bytes = loadedElements(at(contexts, nest), access) * elementBytes(access.dtype);
-      const name = registerName(at(contexts, nest), load);
-      // A few bytes are not worth it.
-      return bytes % 4 === 0
-        ? `for (int i = 0; i < ${bytes / 4}; i++) asm volatile("" : "+r"(((unsigned *)${name}[u])[i]));`
-        : [];
-    });
+    .flatMap(({ nest, load, access }) =>
+      load === null
+        ? wordLines(`n${nest}kept`, width * elementBytes(access.dtype))
+        : wordLines(
+            registerName(at(contexts, nest), load),
+            loadedElements(at(contexts, nest), access) * elementBytes(access.dtype),
+          ),
+    );
   if (lines.length === 0) return [];
-  const distinct = [...new Set(lines)].flatMap((line) => ["#pragma unroll", line]);
-  return ["#pragma unroll", `for (int u = 0; u < ${copies}; u++) {`, ...distinct, "}"];
+  return ["#pragma unroll", `for (int u = 0; u < ${copies}; u++) {`, ...new Set(lines), "}"];
+}
+
+/** Makes the compiler have vector `u` of an array in words as they are. A few bytes are not worth it. */
+function wordLines(name: string, bytes: number): readonly string[] {
+  if (bytes % 4 !== 0) return [];
+  const words = Array.from({ length: bytes / 4 }, (_, i) => `"+r"(((unsigned *)${name}[u])[${i}])`);
+  return [`asm volatile("" : ${words.join(", ")});`];
 }
 
 function ofReduction(form: RowForm, { nest, stores }: RowNest, index: number): readonly string[] {

@@ -72,8 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
   const float n0total = braid_round_bfloat16(n0sum[0]);
 #pragma unroll
   for (int u = 0; u < 4; u++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(((unsigned *)n0r0[u])[i]));
+    asm volatile("" : "+r"(((unsigned *)n0r0[u])[0]), "+r"(((unsigned *)n0r0[u])[1]), "+r"(((unsigned *)n0r0[u])[2]), "+r"(((unsigned *)n0r0[u])[3]));
   }
   const auto n1at = [&](int u, int v) {
     const float n1v0 = braid_decode_bfloat16(n0r0[u][v]);
@@ -116,8 +115,7 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
   const float n2total = braid_round_bfloat16(n2sum[0]);
 #pragma unroll
   for (int u = 0; u < 4; u++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(((unsigned *)n0r0[u])[i]));
+    asm volatile("" : "+r"(((unsigned *)n0r0[u])[0]), "+r"(((unsigned *)n0r0[u])[1]), "+r"(((unsigned *)n0r0[u])[2]), "+r"(((unsigned *)n0r0[u])[3]));
   }
 #pragma unroll
   for (int u = 0; u < 4; u++) {

@@ -7,6 +7,7 @@
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
 import { iterationCount, loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
+import { isPacked } from "../../../../numerics/dtype.ts";
 import { accumulatorDType, computeType, type Expression } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
@@ -42,9 +43,11 @@ export interface RowNest {
   readonly nest: Nest;
   readonly given: ReadonlyMap<number, Given>;
   readonly stores: boolean;
-  /** Whether later nests compute its values again. */
-  readonly again: boolean;
+  readonly keeps: Keeping;
 }
+
+/** How later nests get its values of elements: computed again, or from registers, as stored or in their compute type. */
+type Keeping = "again" | "packed" | "wide";
 
 /** Elements of a row that a thread takes; a longer row has more threads. */
 const laneElements = 32;
@@ -87,8 +90,8 @@ function groupOf(
   const lanes = Math.min(mostLanes, powerOfTwoAtLeast(Math.ceil(elements / laneElements)));
   const members = nests.map((nest, i): RowNest => {
     const form = at(forms, i);
-    const again = isComputedAgain({ form, nest }, elements / lanes);
-    return { form, nest, given: givenTo(nests, forms, i), stores: isStored(nest, later), again };
+    const keeps = keepingOf({ form, nest }, elements / lanes);
+    return { form, nest, given: givenTo(nests, forms, i), stores: isStored(nest, later), keeps };
   });
   const threads = Math.max(blockThreads, lanes);
   if (keptWords(members) * Math.ceil(elements / lanes) > registersOf(threads)) return null;
@@ -179,11 +182,12 @@ function keptWords(members: readonly RowNest[]): number {
   const lives = new Map<string, { readonly first: number; last: number; readonly words: number }>();
   for (const [position, { given }] of members.entries()) {
     for (const { nest, load } of given.values()) {
-      const { form, nest: source } = at(members, nest);
+      const { form, nest: source, keeps } = at(members, nest);
       if (form !== "elements" && load === null) continue;
       const step = load === null ? undefined : source.body[load];
+      const own = source.target.dtype;
       const bytes = elementBytes(
-        step?.kind === "load" ? step.access.dtype : accumulatorDType[computeType[source.target.dtype]],
+        step?.kind === "load" ? step.access.dtype : keeps === "packed" ? own : accumulatorDType[computeType[own]],
       );
       lives.set(`${nest} ${load}`, { first: nest, last: position, words: bytes / 4 });
     }
@@ -211,19 +215,24 @@ interface Member {
   readonly nest: Nest;
   /** By load: the earlier nest that has its value, as its result if `load` is null. */
   readonly given: ReadonlyMap<number, { readonly nest: number; readonly load: number | null }>;
-  readonly again: boolean;
+  readonly keeps: Keeping;
 }
 
 /** Elements of a lane for whose values there are registers. 24 and 32 were measured (bench/NOTES.md). */
 const keptElements = 24;
 
-/** Of registers, in primitives alone: a library function takes longer than it saves. */
-function isComputedAgain({ form, nest }: Pick<Member, "form" | "nest">, laneElements: number): boolean {
-  return (
+/**
+ * Values of 8 and 16 bits stay as they are stored, unless a single step makes them. Others are computed again from
+ * registers, in primitives alone: a library function takes longer than it saves.
+ */
+function keepingOf({ form, nest }: Pick<Member, "form" | "nest">, laneElements: number): Keeping {
+  const { body, target } = nest;
+  if (form !== "elements") return "wide";
+  if (isPacked(target.dtype) && body.filter(({ kind }) => kind === "apply").length > 1) return "packed";
+  const isAgain =
     laneElements > keptElements &&
-    form === "elements" &&
-    nest.body.every((step) => step.kind === "load" || (step.kind === "apply" && isOfPrimitives(step.expression)))
-  );
+    body.every((step) => step.kind === "load" || (step.kind === "apply" && isOfPrimitives(step.expression)));
+  return isAgain ? "again" : "wide";
 }
 
 function isOfPrimitives(expression: Expression): boolean {
@@ -240,17 +249,19 @@ function isOfPrimitives(expression: Expression): boolean {
   }
 }
 
-/** What a nest over elements loads, itself or through what it is given. */
+/** The registers from which later nests get the values of a nest; `load` is null for its own, as stored. */
 export function registersReadBy(
   members: readonly Member[],
   index: number,
-): readonly { readonly nest: number; readonly load: number; readonly access: Access }[] {
-  const { nest, given } = at(members, index);
+): readonly { readonly nest: number; readonly load: number | null; readonly access: Access }[] {
+  const { nest, given, keeps } = at(members, index);
+  if (keeps === "packed") return [{ nest: index, load: null, access: nest.target }];
+  if (keeps === "wide") return [];
   return nest.body.flatMap((step, position) => {
     if (step.kind !== "load") return [];
     const source = given.get(position);
     if (source === undefined) return [{ nest: index, load: position, access: step.access }];
     if (source.load !== null) return [{ nest: source.nest, load: source.load, access: step.access }];
-    return at(members, source.nest).again ? registersReadBy(members, source.nest) : [];
+    return registersReadBy(members, source.nest);
   });
 }
