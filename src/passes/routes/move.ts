@@ -289,8 +289,12 @@ function sourceOf({ waiting, tensors }: Routing, set: SetOp): Source | null {
     case "Expand": {
       const before = withoutReductions(at(tensors, id).domain.logical);
       const isStretched = (axis: number): boolean => !sameScalar(at(before, axis).extent, at(after.axes, axis).extent);
-      const cut = [...between.shares.values(), ...after.shares.values()];
-      const isFree = to.memory === "global" && streamAxis(to) === null && !cut.some(({ axis }) => isStretched(axis));
+      // Whole along a stretched axis, the source is no more than a device's part of the result, if no part is empty.
+      const isMore = [...after.shares.values()].some(
+        ({ axis, devices }) => isStretched(axis) && !((constantValue(at(after.axes, axis).extent) ?? 0) >= devices),
+      );
+      const isCut = [...between.shares.values()].some(({ axis }) => isStretched(axis));
+      const isFree = to.memory === "global" && streamAxis(to) === null && !isMore && !isCut;
       const axes = after.axes.map((axis, i) => (isStretched(i) ? wholeAxis(at(before, i).extent) : axis));
       return isFree ? { id, view, place: layout(after.mesh, axes) } : null;
     }
