@@ -6,6 +6,7 @@ import type { DType } from "../../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
+import { everyNth } from "../../support/suite.ts";
 import { type Matrix, numbersOf, wave } from "./waves.ts";
 
 const turned = (a: Matrix): Matrix => at(a, 0).map((_, column) => a.map((row) => at(row, column)));
@@ -70,19 +71,22 @@ describe.each(float8Recipes)("%s", (recipe) => {
 
   // Columns: tokens are gathered, and each device has outputs. Rows: each device has inputs, and sums are cut. In float,
   // because the oracle does not see that quantized cotangents, which nothing annotates, share a depth.
-  it.each(["columns", "rows", "columns in parts", "rows in parts"])("is the same over devices: %s", async (cut) => {
-    const f = new Fusion();
-    const [x, w, g] = [f.input([32, 64], "float"), f.input([48, 64], "float"), f.input([32, 48], "float")];
-    const parts = cut.endsWith("parts") ? { in: 2, out: 2 } : {};
-    const y = float8Linear(x, w, null, recipe, parts);
-    const found = gradients(f, { of: [y], cotangents: [g], wrt: [x, w] });
-    f.output(y);
-    for (const each of found) if (each !== null) f.output(each);
-    for (const each of [x, w, g, y]) each.setDeviceMesh(DeviceMesh.range(2));
-    const axes = cut.startsWith("columns") ? [0, 0, 1, 1] : [1, 1, 0, 0];
-    [x, w, g, y].forEach((each, i) => each.outerSplit(at(axes, i), 2).parallelize("DIDx"));
-    await expectOracle(f, { devices: 2, rounds: true });
-  });
+  it.each(everyNth(["columns", "columns in parts", "rows", "rows in parts"], 3))(
+    "is the same over devices: %s",
+    async (cut) => {
+      const f = new Fusion();
+      const [x, w, g] = [f.input([32, 64], "float"), f.input([48, 64], "float"), f.input([32, 48], "float")];
+      const parts = cut.endsWith("parts") ? { in: 2, out: 2 } : {};
+      const y = float8Linear(x, w, null, recipe, parts);
+      const found = gradients(f, { of: [y], cotangents: [g], wrt: [x, w] });
+      f.output(y);
+      for (const each of found) if (each !== null) f.output(each);
+      for (const each of [x, w, g, y]) each.setDeviceMesh(DeviceMesh.range(2));
+      const axes = cut.startsWith("columns") ? [0, 0, 1, 1] : [1, 1, 0, 0];
+      [x, w, g, y].forEach((each, i) => each.outerSplit(at(axes, i), 2).parallelize("DIDx"));
+      await expectOracle(f, { devices: 2, rounds: true });
+    },
+  );
 });
 
 it("quantizes once what several linears read, forward and backward", () => {
