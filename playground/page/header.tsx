@@ -152,14 +152,14 @@ type Copied =
 interface CopyProps {
   readonly label: string;
   readonly icon: "link" | "terminal";
-  readonly text: () => string;
+  readonly text: () => string | Promise<string>;
 }
 
 /** Copies a text, and shows it where the browser does not allow that. */
 function CopyButton({ label, icon, text }: CopyProps): JSX.Element {
   const [copied, setCopied] = useState<Copied>({ kind: "no" });
   const copy = async (): Promise<void> => {
-    const value = text();
+    const value = await text();
     try {
       await navigator.clipboard.writeText(value);
       setCopied({ kind: "yes" });

@@ -7,14 +7,18 @@ import { createPointing } from "./pointing.ts";
 import { createStore } from "./store.ts";
 import { startTheme } from "./theme.ts";
 
-startTheme();
-const store = createStore(firstState());
-const [, linked] = /^#example=(.+)$/u.exec(location.hash) ?? [];
-if (linked !== undefined) void openExample(decodeURIComponent(linked), store);
-keepState(store);
-acceptDrops(store);
-const root = document.getElementById("app");
-if (root !== null) {
-  root.replaceChildren();
-  render(<App store={store} pointing={createPointing(store)} />, root);
+async function start(): Promise<void> {
+  const store = createStore(await firstState());
+  const [, linked] = /^#example=(.+)$/u.exec(location.hash) ?? [];
+  if (linked !== undefined) void openExample(decodeURIComponent(linked), store);
+  keepState(store);
+  acceptDrops(store);
+  const root = document.getElementById("app");
+  if (root !== null) {
+    root.replaceChildren();
+    render(<App store={store} pointing={createPointing(store)} />, root);
+  }
 }
+
+startTheme();
+void start();

@@ -1,7 +1,6 @@
 /** The state in the address and in the browser's local storage. */
 import { examples, firstText } from "virtual:examples";
 import { gpuSizes, stateOf } from "../model/inputs.ts";
-import { decodeState, encodeState } from "../model/share.ts";
 import type { State } from "../model/state.ts";
 import type { Store } from "./store.ts";
 
@@ -9,9 +8,15 @@ const key = "braid-playground-state";
 /** Storage has a few megabytes for all pages of a host. */
 const mostKept = 2_000_000;
 
+/** It compresses states, which a first visit does not need. */
+const sharing = () => import("../model/share.ts");
+
 /** From a link, else from the last visit, else the first example. */
-export function firstState(): State {
-  return decodeState(location.hash.slice(1)) ?? decodeState(localStorage.getItem(key) ?? "") ?? usualState();
+export async function firstState(): Promise<State> {
+  const texts = [location.hash.slice(1), localStorage.getItem(key) ?? ""].filter((text) => text !== "");
+  if (texts.length === 0) return usualState();
+  const { decodeState } = await sharing();
+  return texts.map(decodeState).find((state) => state !== null) ?? usualState();
 }
 
 /** What a first visit shows. */
@@ -23,21 +28,25 @@ export function usualState(): State {
 
 export function keepState(store: Store): void {
   let timer = 0;
-  let kept: State | null = null;
+  let kept = location.hash === "" ? store.history().present : null;
   store.subscribe(() => {
     const { present } = store.history();
     if (present === kept) return;
     kept = present;
     clearTimeout(timer);
-    timer = window.setTimeout(() => {
-      const text = encodeState(present);
-      if (text.length <= mostKept) localStorage.setItem(key, text);
-      // A link that was opened no longer says what the page shows.
-      if (location.hash !== "") history.replaceState(null, "", location.pathname);
-    }, 500);
+    timer = window.setTimeout(() => void keep(present), 500);
   });
 }
 
-export function shareLink(state: State): string {
+async function keep(state: State): Promise<void> {
+  const { encodeState } = await sharing();
+  const text = encodeState(state);
+  if (text.length <= mostKept) localStorage.setItem(key, text);
+  // A link that was opened no longer says what the page shows.
+  if (location.hash !== "") history.replaceState(null, "", location.pathname);
+}
+
+export async function shareLink(state: State): Promise<string> {
+  const { encodeState } = await sharing();
   return `${location.href.replace(/#.*$/u, "")}#${encodeState(state)}`;
 }

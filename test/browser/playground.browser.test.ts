@@ -528,6 +528,7 @@ describe("a link", () => {
     await page.click("#tab-passes");
     await settled();
     await page.click("text=Copy link");
+    await page.waitForSelector('[role="status"]:text-is("Copy link: copied")', { state: "attached" });
     const link = await page.evaluate<string>("navigator.clipboard.readText()");
     await page.click("text=Copy command");
     const command = await page.evaluate<string>("navigator.clipboard.readText()");
