@@ -46,16 +46,16 @@ function timed(dtype: DType, profile: MachineProfile): { readonly us: number; re
 describe("a scaled GEMM", () => {
   const inUse = timed("bfloat16", profileOf({ bfloat16: rate })).us;
 
-  it("takes half the time of bfloat16 where it was not measured, and says so", () => {
+  it("takes its usual part of the time of bfloat16 where it was not measured, and says so", () => {
     const { us, assumed } = timed("float8_e4m3fn", profileOf({ bfloat16: rate }));
-    expect(us).toBeCloseTo(inUse / 2);
-    expect(assumed).toEqual(["no calibration for float8_e4m3fn: GEMMs are timed as in bfloat16, 2 times as fast"]);
+    expect(us).toBeCloseTo(inUse / 1.6);
+    expect(assumed).toEqual(["no calibration for float8_e4m3fn: GEMMs are timed as in bfloat16, 1.6 times as fast"]);
   });
 
   it("takes the measured time, also of the other format", () => {
-    const measured = profileOf({ bfloat16: rate, float8_e4m3fn: 1.6 * rate });
-    expect(timed("float8_e4m3fn", measured)).toEqual({ us: expect.closeTo(inUse / 1.6) as number, assumed: [] });
-    expect(timed("float8_e5m2", measured).us).toBeCloseTo(inUse / 1.6);
+    const measured = profileOf({ bfloat16: rate, float8_e4m3fn: 1.8 * rate });
+    expect(timed("float8_e4m3fn", measured)).toEqual({ us: expect.closeTo(inUse / 1.8) as number, assumed: [] });
+    expect(timed("float8_e5m2", measured).us).toBeCloseTo(inUse / 1.8);
     expect(timed("bfloat16", measured)).toEqual({ us: inUse, assumed: [] });
   });
 
