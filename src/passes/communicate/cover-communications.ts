@@ -20,7 +20,7 @@
  * Communications with at most Allocates between them are first put in the order of their Waits. An op that alone covers
  * another communication stays there. At most two communications of a team are under way.
  */
-import type { TensorId } from "../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp, isTeamCommunication, statementAccess, walk } from "../../host/traverse.ts";
 import { knownBytes } from "../../ir/sizes.ts";
@@ -172,14 +172,19 @@ function soonestFirst(blocks: readonly Block[]): readonly Block[] {
   return ordered.toReversed();
 }
 
-/** Whether all ranks have all statements, so that they can reorder communications alike. */
-function isUniform({ body, tensors }: HostProgram): boolean {
+/**
+ * Whether all ranks have all statements, so that they can reorder communications alike. A rank's program has the tensors
+ * of all ranks: what is made on some ranks only is in statements that others lack.
+ */
+function isUniform({ body, tensors, inputs }: HostProgram): boolean {
   const meshes = walk(body).flatMap((statement) => {
     const { reads, writes } = statementAccess(statement);
     return [...reads, ...writes].map((id) => at(tensors, id).mesh);
   });
   const first = meshes[0] ?? null;
-  return first !== null && meshes.every((mesh) => sameMesh(mesh, first));
+  const given = new Set(inputs);
+  const isSame = ({ id, mesh }: Tensor): boolean => mesh === null || given.has(id) || sameMesh(mesh, first);
+  return first !== null && meshes.every((mesh) => sameMesh(mesh, first)) && tensors.every(isSame);
 }
 
 /**
