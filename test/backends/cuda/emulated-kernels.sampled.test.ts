@@ -22,7 +22,7 @@ import {
   inexactFunctions,
   unary,
 } from "../../kernels/reference.ts";
-import { runs } from "../../support/suite.ts";
+import { everyNth, runs } from "../../support/suite.ts";
 import { takes } from "../../support/unary-calls.ts";
 import { count, operand, runKernel, type Values } from "../../kernels/run-kernel.ts";
 import { randomBitsUnit } from "../../kernels/random-creation-steps.ts";
@@ -86,14 +86,13 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
   });
 
   it("do functions of floats within a unit of the dtype", () => {
-    const cases = [...floatFunctions, ...inexactFunctions].flatMap((op) =>
-      floatDTypes.map((dtype) => {
-        const values = [0, 1, -1, 0.5, -2.5, 3, 10, -10];
-        const flat = operand(dtype, [values.length]);
-        const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
-        return { op, dtype, kernel, inputs: [values] };
-      }),
-    );
+    const all = [...floatFunctions, ...inexactFunctions].flatMap((op) => floatDTypes.map((dtype) => ({ op, dtype })));
+    const cases = everyNth(all, 5).map(({ op, dtype }) => {
+      const values = [0, 1, -1, 0.5, -2.5, 3, 10, -10];
+      const flat = operand(dtype, [values.length]);
+      const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
+      return { op, dtype, kernel, inputs: [values] };
+    });
     const found = runEmulated(cases);
     for (const [i, { op, dtype, inputs }] of cases.entries()) {
       for (const [j, x] of at(inputs, 0).entries()) {
@@ -154,7 +153,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       const expected = [x.map((value, j) => binary("add", dtype, value, at(y, j)))];
       return { name: `add ${dtype} ${batch} ${m} ${n}`, kernel, inputs, expected };
     });
-    expect(differences(cases, [256, 8, 16, 8])).toEqual([]);
+    expect(differences(everyNth(cases, 5), [256, 8, 16, 8])).toEqual([]);
   });
 
   it("keep values of a tile in registers for later steps of their unit", () => {
@@ -269,7 +268,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       ),
     );
     expect(cases.length).toBe(24);
-    expect(differences(cases)).toEqual([]);
+    expect(differences(everyNth(cases, 5))).toEqual([]);
   });
 
   it("combine parts and fill with zeros", () => {
