@@ -9,9 +9,13 @@ import { runRecorded } from "./run-recorded.ts";
 
 const folder = path.join(import.meta.dirname, "jax");
 
+/** Forms of one MLP, which have its arguments and results. */
+const ofMlp: ReadonlySet<string> = new Set(["mlp-sp", "mlp-dp-tp", "shard-map-mlp"]);
+
 /** Runs the model on its devices, and answers with what moves on rank 0. */
 export async function runJax(name: string): Promise<string> {
   const file = path.join(folder, name);
   const model = await importModel(readFileSync(`${file}.mlir`, "utf8"), { file: `${name}.mlir` });
-  return runRecorded(model, `${file}.npz`, model.devices ?? 0);
+  const arrays = path.join(folder, `${ofMlp.has(name) ? "mlp-tp" : name}.npz`);
+  return runRecorded(model, arrays, model.devices ?? 0);
 }
