@@ -4,13 +4,19 @@ import path from "node:path";
 import { expect, it } from "vitest";
 import { exampleFiles, examplesFolder } from "../support/example-program.ts";
 import { combinations } from "../support/split-cases.ts";
-import { everyNth, runs, sample } from "../support/suite.ts";
+import { everyNth, runs } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
-const all = combinations({ name: exampleFiles, devices: [2, 3, 1, 8, 4] });
+// Three devices cut the 8 heads and the 32 features of latent attention differently, which is warned of.
+const all = combinations({ name: exampleFiles, devices: [2, 3, 1, 8, 4] }).filter(
+  ({ name, devices }) => !(name === "transformer/latent-attention.ts" && devices === 3),
+);
 /** Quick takes smaller tensors, on one number of streams, and lowers for the last rank. */
 const isQuick = runs({ quick: 1, long: 0 }) === 1;
 const streamCounts = isQuick ? [8] : [1, 8];
+
+/** Every n-th for quick. Long has a quarter of the others: each example on one or two of the five numbers of devices. */
+const casesOf = (every: number): typeof all => everyNth(all, every).filter((_, i) => isQuick || i % 4 === 0);
 
 /** What is left of an example's own sizes in quick: every extent stays a multiple of chunks and devices. */
 const smaller: Readonly<Record<string, (size: number) => number>> = {
@@ -70,7 +76,7 @@ interface RunDocument {
   readonly outputs: readonly { readonly fingerprint: string; readonly check?: { readonly ok: boolean } }[];
 }
 
-it.each(everyNth(all, 15))("$name lowers for ranks of $devices devices", async ({ name, devices }) => {
+it.each(casesOf(15))("$name lowers for ranks of $devices devices", async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   for (const rank of new Set(isQuick ? [devices - 1] : [0, 1 % devices, devices - 1])) {
     const { status, out, err } = await cli("lower", file, "--devices", String(devices), "--rank", String(rank));
@@ -84,8 +90,7 @@ it.each(everyNth(all, 15))("$name lowers for ranks of $devices devices", async (
 
 const title = "$name runs on $devices devices as the oracle does, with the same bits on any number of streams";
 
-// Long runs every example on one or two numbers of devices; five is no multiple of four, so that all take part.
-it.each(sample(all, 18, 4))(title, async ({ name, devices }) => {
+it.each(casesOf(9))(title, async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   const count = name === "transformer/pipeline.ts" ? 2 + 2 * devices : (outputCounts[name] ?? 1);
   const fingerprints = new Set<string>();

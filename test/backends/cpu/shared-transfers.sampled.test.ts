@@ -12,7 +12,7 @@ import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../
 import { partOf, type View } from "../../../src/commands/view.ts";
 import { createMachineTables } from "../../../src/machine/tables.ts";
 import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
-import { sample } from "../../support/suite.ts";
+import { runs, sample } from "../../support/suite.ts";
 import { digestOfOutputs } from "./inputs-and-outputs.ts";
 
 const ranks = 3;
@@ -29,7 +29,7 @@ function fill(program: Program, prepared: Prepared): void {
   }
 }
 
-/** Runs on the machine and four times on two workers, always from the same inputs, which in-place forms overwrite. */
+/** Runs on the machine and several times on two workers, always from the same inputs, which in-place forms overwrite. */
 async function expectMachinesBits(program: Program): Promise<void> {
   const tables = createMachineTables(program, "streams");
   expect(shareWorks(tables, numberCommands(program), 2).works.size).toBeGreaterThan(0);
@@ -38,7 +38,7 @@ async function expectMachinesBits(program: Program): Promise<void> {
   await onMachine.execute();
   const expected = digestOfOutputs(program, onMachine);
   const prepared = await group.prepare(program);
-  for (let run = 0; run < 4; run++) {
+  for (let run = 0; run < runs({ quick: 2, long: 4 }); run++) {
     fill(program, prepared);
     await prepared.execute({ timeout: 20 });
     expect(digestOfOutputs(program, prepared)).toBe(expected);
