@@ -21,7 +21,8 @@ import { amax, sum } from "../reductions.ts";
  * `dtype-mismatch`, `foreign-tensor`.
  *
  * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
- * where each device quantizes what it has, and nothing is exchanged for scales.
+ * where each device quantizes what it has, and nothing is exchanged for scales. A row that does not have a multiple of 16
+ * elements for each part has one.
  */
 export function float8Linear(
   x: TensorView,
