@@ -185,11 +185,17 @@ export function withoutAddend(
 
 /** Whether the kernel is a GEMM, or one of groups of rows. */
 export function isGemmKernel(kernel: Kernel): kernel is MatmulKernel | LinearKernel | UnitKernel {
-  if (kernel.kind === "unit") {
-    const [step] = kernel.steps;
-    return kernel.steps.length === 1 && (step?.kind === "GroupedMatmul" || step?.kind === "Linear");
-  }
-  return kernel.kind === "matmul" || kernel.kind === "linear";
+  return (
+    kernel.kind === "matmul" ||
+    kernel.kind === "linear" ||
+    isUnitOf("Linear", kernel) ||
+    isUnitOf("GroupedMatmul", kernel)
+  );
+}
+
+/** Whether a unit has one step, of a kind. `Linear` has scales: others are no units. */
+export function isUnitOf(kind: UnitStep["kind"], kernel: Kernel): kernel is UnitKernel {
+  return kernel.kind === "unit" && kernel.steps.length === 1 && kernel.steps[0]?.kind === kind;
 }
 
 /** Whether the kernel reads its output. */

@@ -8,6 +8,7 @@ import {
   DeviceMesh,
   Fusion,
   gelu,
+  groupedMatmul,
   linear,
   type Program,
   scaledLinear,
@@ -275,4 +276,13 @@ it("knows GEMMs of 8-bit floats, which are units with their scales", () => {
     expect(new Set(launches.map(({ stream }) => stream)).size).toBe(1);
   }
   expect(verify(program).ok).toBe(true);
+});
+
+it("does not place matmuls of groups among streams", () => {
+  const f = new Fusion();
+  const [x, w, ends] = [f.input([8, 4], "bfloat16"), f.input([2, 4, 8], "bfloat16"), f.input([2], "int")];
+  f.output(groupedMatmul(x, w, ends));
+  const { program } = compile(f, { devices: 1, on: "cuda" });
+  const launches = at(program.ranks, 0).commands.filter(({ kind }) => kind === "launch");
+  expect(launches.map((command) => isGemmLaunch(command, program))).toEqual([false]);
 });

@@ -1,23 +1,20 @@
 /** The axes along which GEMMs of equal kernels can be adjacent, and the corresponding axis of each operand. */
 import type { Command } from "../../commands/command.ts";
-import {
-  isGemmKernel,
-  type Kernel,
-  type LinearKernel,
-  type MatmulKernel,
-  withoutAddend,
-} from "../../commands/kernel.ts";
+import { isUnitOf, type Kernel, type LinearKernel, type MatmulKernel, withoutAddend } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
 
 export type GemmKernel = MatmulKernel | LinearKernel;
 
-/** Whether its chunks can be told by axes; those of scaled GEMMs and of groups of rows are not. */
+/** Whether its chunks can be told by axes; those of scaled GEMMs are not. */
 export function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
+/** Scaled GEMMs too. Those of groups of rows fill a GPU for as long as they run, and stay on the stream that they have. */
 export function isGemmLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
-  return command.kind === "launch" && isGemmKernel(at(kernels, command.kernel));
+  if (command.kind !== "launch") return false;
+  const kernel = at(kernels, command.kernel);
+  return isGemm(kernel) || isUnitOf("Linear", kernel);
 }
 
 /** A result axis of a GEMM, and for each input the number of the same axis, or null if it has none. */

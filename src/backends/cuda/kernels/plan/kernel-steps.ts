@@ -2,7 +2,7 @@
  * A Kernel as the sequence of launches on the GPU: generated kernels and GEMMs, planned by the planner of the CPU's
  * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
-import { isGemmKernel, type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
+import { isUnitOf, type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
 import { sameNumbers, type View } from "../../../../commands/view.ts";
 import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
 import type { ReductionOpType } from "../../../../ir/ops/op.ts";
@@ -93,7 +93,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
 
 /** A scaled linear whose rows are one matrix; its plan would convert the operands to float. */
 function scaledStep(kernel: Kernel): KernelStep | null {
-  if (kernel.kind !== "unit" || !isGemmKernel(kernel) || kernel.steps[0]?.kind !== "Linear") return null;
+  if (!isUnitOf("Linear", kernel)) return null;
   const [x, weight, ofX, ofWeight] = kernel.inputs;
   invariant(x && weight && ofX && ofWeight, "a scaled linear has two scales");
   const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0));
