@@ -162,9 +162,9 @@ class Chooser:
         return address.value
 
     def _fill(self, address: int, count: int, pattern: bytes) -> None:
-        filled = min(count, len(pattern))
         if not count:
             return
+        filled = min(count, len(pattern))
         self._gpu.call("cuMemcpyHtoDAsync_v2", address, pattern, filled, self._stream)
         while filled < count:
             more = min(filled, count - filled)

@@ -5,7 +5,6 @@
 import { dtypes, type FloatDType } from "../../../numerics/dtype.ts";
 import { emptyTensor, tensorBytes, elementsOf } from "../../../numerics/tensor/host-tensor.ts";
 import { createRandom } from "../../../support/random.ts";
-import { at } from "../../../support/invariant.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
 import { streamIsIdle } from "../run/stuck/wait.ts";
@@ -31,6 +30,9 @@ export interface TrialTools {
   readonly stream: number;
 }
 
+const partNames = ["left", "right", "result", "scales"] as const;
+const memories = [...partNames, "workspace"] as const;
+
 /** Elements of the pattern that operands repeat; odd, so that rows differ. */
 const patternElements = 2 ** 18 + 3;
 /** Of a larger result, slices of this many bytes in all are compared. */
@@ -49,25 +51,26 @@ export function withTrial<T>(
   use: (trial: Trial) => T,
 ): T | null {
   const { dtype, scaled, left, right, result, batchCount } = layout;
-  const parts: readonly (readonly [dtype: FloatDType, elements: number])[] = [
-    [scaled?.left ?? dtype, elementsIn(left, batchCount)],
-    [scaled?.right ?? dtype, elementsIn(right, batchCount)],
-    [dtype, elementsIn(result, batchCount)],
-    ["float", scaled === undefined ? 0 : Math.max(result.rows, result.columns)],
-  ];
-  const sizes = parts.map(([of, elements]) => elements * dtypes[of].bytes);
-  const addresses: number[] = [];
+  const parts: Readonly<Record<(typeof partNames)[number], Part>> = {
+    left: { dtype: scaled?.left ?? dtype, elements: elementsIn(left, batchCount) },
+    right: { dtype: scaled?.right ?? dtype, elements: elementsIn(right, batchCount) },
+    result: { dtype, elements: elementsIn(result, batchCount) },
+    scales: { dtype: "float", elements: scaled === undefined ? 0 : Math.max(result.rows, result.columns) },
+  };
+  const place = { left: 0, right: 0, result: 0, scales: 0, workspace: 0, stream };
   try {
-    for (const bytes of [...sizes, workspaceBytes]) {
+    for (const name of memories) {
+      const bytes = name === "workspace" ? workspaceBytes : bytesOf(parts[name]);
       const address: Out = [0];
       if (bytes > 0 && gpu.raw.cuMemAlloc_v2(address, bytes) !== 0) return null;
-      addresses.push(address[0]);
+      place[name] = address[0];
     }
-    const fill = (part: number): void => {
-      const [start, bytes] = [at(addresses, part), at(sizes, part)];
-      const pattern = patternOf(at(parts, part)[0]);
+    const fill = (name: (typeof partNames)[number]): void => {
+      const [start, bytes] = [place[name], bytesOf(parts[name])];
+      if (bytes === 0) return;
+      const pattern = patternOf(parts[name].dtype);
       let filled = Math.min(bytes, pattern.length);
-      if (filled > 0) staging.upload(start, pattern.subarray(0, filled));
+      staging.upload(start, pattern.subarray(0, filled));
       while (filled < bytes) {
         const more = Math.min(filled, bytes - filled);
         gpu.call.cuMemcpyDtoDAsync_v2(start + filled, start, more, stream);
@@ -77,16 +80,17 @@ export function withTrial<T>(
     const finish = (): void => {
       while (!streamIsIdle(gpu, stream));
     };
-    for (const part of [0, 1, 3]) fill(part);
-    const [place, resultBytes] = [placeOf(addresses, stream), at(sizes, 2)];
+    fill("left");
+    fill("right");
+    fill("scales");
     const queue = queueOf(place);
     return use({
       count,
       resultOf: (algorithm) => {
-        fill(2);
+        fill("result");
         if (queue(algorithm) !== 0) return null;
         finish();
-        return sampled(resultBytes, (offset, bytes) => staging.download(place.result + offset, bytes));
+        return sampled(bytesOf(parts.result), (offset, bytes) => staging.download(place.result + offset, bytes));
       },
       time: (algorithm, runs) => {
         const start = performance.now();
@@ -96,12 +100,18 @@ export function withTrial<T>(
       },
     });
   } finally {
-    for (const address of addresses.filter((each) => each !== 0)) gpu.raw.cuMemFree_v2(address);
+    for (const name of memories) if (place[name] !== 0) gpu.raw.cuMemFree_v2(place[name]);
   }
 }
 
-function placeOf([left = 0, right = 0, result = 0, scales = 0, workspace = 0]: readonly number[], stream: number) {
-  return { left, right, result, scales, workspace, stream };
+/** What a trial takes memory for. */
+interface Part {
+  readonly dtype: FloatDType;
+  readonly elements: number;
+}
+
+function bytesOf({ dtype, elements }: Part): number {
+  return elements * dtypes[dtype].bytes;
 }
 
 function elementsIn({ rows, columns, leading, batchStride }: MatrixLayout, batchCount: number): number {
