@@ -39,14 +39,13 @@ export function shardedModel(program: ExportedProgram, plan: ShardingPlan, fold 
 function inFloat8(graph: ExportedGraph, plan: ShardingPlan): ExportedGraph {
   const { fp8 } = plan;
   if (fp8 === null) return graph;
-  const cuts = cutsOfWeights(graph, plan);
+  const [cuts, sizes] = [cutsOfWeights(graph, plan), Object.values(plan.mesh)];
   const nodes = graph.nodes.map((node) => {
     if (node.target !== linearTarget) return node;
-    const weight = weightOf(node);
+    const placements = resolved(cuts.get(weightOf(node)) ?? [], 2) ?? [];
     const partsOf = (axis: number): number =>
-      (cuts.get(weight) ?? []).reduce(
-        (parts, each, i) =>
-          each.kind === "shard" && (each.axis + 2) % 2 === axis ? parts * at(Object.values(plan.mesh), i) : parts,
+      placements.reduce(
+        (parts, each, i) => (each.kind === "shard" && each.axis === axis ? parts * at(sizes, i) : parts),
         1,
       );
     const inputs = new Map([...node.inputs, ["parts of inputs", partsOf(1)], ["parts of outputs", partsOf(0)]]);
