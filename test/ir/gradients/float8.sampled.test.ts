@@ -107,6 +107,13 @@ it("quantizes once what several linears read, forward and backward", () => {
   expect(counts).toEqual([2 + 2, 2 + 4]);
 });
 
+it.each([0, -3, 2.5])("rejects %d parts", (parts) => {
+  const f = new Fusion();
+  const [x, w] = [f.input([8, 96], "bfloat16"), f.input([16, 96], "bfloat16")];
+  for (const each of [{ in: parts }, { out: parts }])
+    expect(() => float8Linear(x, w, null, "rowwise", each)).toThrow(`${Object.keys(each).join("")} = ${parts}`);
+});
+
 it("does not quantize a product whose depth 16 does not divide", () => {
   const f = new Fusion();
   const y = float8Linear(f.input([8, 24], "bfloat16"), f.input([16, 24], "bfloat16"));

@@ -9,6 +9,7 @@ import { linear, scaledLinear } from "../contractions.ts";
 import { add, cast, div } from "../elementwise.ts";
 import { permute, reshape, squeeze } from "../views.ts";
 import { alignRight, floatCall, inDType, mark, keepAxes } from "./compose.ts";
+import { type Call, reject } from "../../../ops/call.ts";
 import { requireDType } from "../../fusion.ts";
 import { maximum } from "../choices.ts";
 import { abs } from "../functions.ts";
@@ -18,7 +19,7 @@ import { amax, sum } from "../reductions.ts";
  * `linear` of operands that are quantized, with scales of rows (`rowwise`) or of tensors (`tensorwise`). So are both
  * gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
  * `tensorwise`, in float8_e5m2. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
- * `dtype-mismatch`, `foreign-tensor`.
+ * `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  *
  * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
  * where each device quantizes what it has, and nothing is exchanged for scales. A row that does not have a multiple of 16
@@ -31,7 +32,8 @@ export function float8Linear(
   recipe: Float8Recipe = "rowwise",
   parts: Float8Parts = {},
 ): TensorView {
-  floatCall("float8Linear", [x, weight]);
+  const place = floatCall("float8Linear", [x, weight]);
+  for (const name of ["in", "out"] as const) requireParts(name, parts[name], place);
   const y = float8Product(x, weight, recipe, "float8_e4m3fn", parts.in);
   mark(y, {
     name: "float8Linear",
@@ -49,6 +51,15 @@ export function float8Linear(
 export interface Float8Parts {
   readonly in?: number;
   readonly out?: number;
+}
+
+function requireParts(name: keyof Float8Parts, count: number | undefined, place: Call): void {
+  if (count === undefined || (Number.isInteger(count) && count > 0)) return;
+  reject(place, "bad-argument", "rows are not cut in so many parts", {
+    found: `parts.${name} = ${count}`,
+    expected: "a whole number from 1 on",
+    help: "give the number of devices that share the axis, or leave it out",
+  });
 }
 
 /** a [.., K] b [N, K]^T in the dtype of a, which is quantized to `ofA`. By rows, each of `parts` of K has its scales. */
