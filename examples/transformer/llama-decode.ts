@@ -1,8 +1,9 @@
 /**
  * A step of decoding with a Llama block: one token for each of B sequences, whose earlier keys and values are in caches
  * of T positions. Each sequence is at its own position: the step writes its key and value there, and the token attends
- * to the positions up to it. The angles of the positions are computed once for all layers. Tensor parallel: each device has some of the groups of heads, their caches, and a part of
- * the hidden features, so that the step sends two sums of B rows.
+ * to the positions up to it. The angles of the positions are computed once for all layers. Tensor parallel: each device
+ * has some of the groups of heads, their caches, and a part of the hidden features, so that the step sends two sums of B
+ * rows.
  *
  *   npx braid run examples/transformer/llama-decode.ts --check
  *

@@ -193,7 +193,7 @@ export function isGemmKernel(kernel: Kernel): kernel is MatmulKernel | LinearKer
   );
 }
 
-/** Whether a unit has one step, of a kind. `Linear` has scales: others are no units. */
+/** Whether the kernel is a unit of one step, of this kind. A `Linear` in it has scales: another is a LinearKernel. */
 export function isUnitOf(kind: UnitStep["kind"], kernel: Kernel): kernel is UnitKernel {
   return kernel.kind === "unit" && kernel.steps.length === 1 && kernel.steps[0]?.kind === kind;
 }

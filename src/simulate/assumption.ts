@@ -27,7 +27,7 @@ export const assumedErrors = {
   /** A GEMM in float on GPUs that is timed by those of 16 bits: measured in one size, where the error was 1 %. */
   floatOnGpus: 0.2,
   /** A GEMM of 8-bit floats on GPUs that is timed by those of 16 bits: measured in six sizes on H200. */
-  bytesOnGpus: 0.05,
+  float8OnGpus: 0.05,
   /** The same, with elements of the same size, and for kernels that are bound by memory. */
   otherDType: 0.05,
   /** A GEMM larger than the grid, for each doubling along an axis. */

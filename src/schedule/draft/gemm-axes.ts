@@ -5,12 +5,12 @@ import { at } from "../../support/invariant.ts";
 
 export type GemmKernel = MatmulKernel | LinearKernel;
 
-/** Whether its chunks can be told by axes; those of scaled GEMMs are not. */
+/** A GEMM that can be cut along its axes: one without scales. */
 export function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
-/** Scaled GEMMs too. Those of groups of rows fill a GPU for as long as they run, and stay on the stream that they have. */
+/** Whether it launches a GEMM, with scales or without. Those of groups do not count: they stay on their stream. */
 export function isGemmLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
   if (command.kind !== "launch") return false;
   const kernel = at(kernels, command.kernel);

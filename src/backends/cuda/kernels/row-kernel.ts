@@ -1,8 +1,8 @@
 /**
  * The kernel of a group of nests over rows (plan/row-group.ts). The lanes of a row take vectors of it in turn, load them
- * all, and then compute nest after nest. What a later nest reads stays in registers, or is computed again. A reduction adds the elements of a
- * lane, then lanes by shuffles, then warps through shared memory, so that all lanes have its result. The extent of a row
- * and the width of vectors alone decide in which order elements are added.
+ * all, and then compute nest after nest. What a later nest reads stays in registers, or is computed again. A reduction
+ * adds the elements of a lane, then lanes by shuffles, then warps through shared memory, so that all lanes have its
+ * result. The extent of a row and the width of vectors alone decide in which order elements are added.
  *
  *     layerNorm of bfloat16 rows of 12288 -> 512 threads a row, each with 3 loads and stores of 16 bytes
  */
@@ -127,8 +127,8 @@ function contextOf(
 
 /*
  * The nests of a kernel over rows. `k` is the row of a lane and `r` a vector of it. `n<i>kept` holds the values of nest i
- * for the elements of the lane, as floats or as they are stored, or `n<i>at` computes one again; `n<i>total` is its value for the row, which every lane
- * has.
+ * for the elements of the lane, as floats or as they are stored, or `n<i>at` computes one again; `n<i>total` is its
+ * value for the row, which every lane has.
  */
 
 const warpThreads = 32;
