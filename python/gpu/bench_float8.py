@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 import torch.nn.functional as F  # noqa: N812
+from timing import once, slowest
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from train_llama import Llama, Sizes, rotations, torchtitans_plan, turned
@@ -78,25 +79,6 @@ def block(x: Tensor, turns: Tensor, norms: list[Tensor], weights: dict[str, Tens
     h, scale = gathered(F.rms_norm(x, x.shape[-1:], norms[1], 1e-5))
     y = F.silu(to(h, scale, weights["w1"])) * to(h, scale, weights["w3"])
     return x + scattered(to(*quantized(y), weights["w2"]))
-
-
-def slowest(value: float) -> float:
-    each = torch.tensor([value], device="cuda", dtype=torch.float64)
-    dist.all_reduce(each, op=dist.ReduceOp.MAX)
-    return float(each)
-
-
-def once(run: Callable[[], Any], calls: int) -> float:
-    """Milliseconds of one call on the slowest rank."""
-    dist.barrier()
-    torch.cuda.synchronize()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(calls):
-        run()
-    end.record()
-    torch.cuda.synchronize()
-    return slowest(start.elapsed_time(end) / calls)
 
 
 def local(parameter: Any) -> Tensor:
@@ -163,11 +145,11 @@ def timed(name: str, length: int) -> dict[str, Any]:
         for label, run in runs.items():
             for _ in range(3):
                 run()
-            counts[label] = max(2, int(MILLISECONDS_A_ROUND / once(run, 3)))
+            counts[label] = max(2, int(MILLISECONDS_A_ROUND / once(run, 3)[0]))
         times: dict[str, list[float]] = {label: [] for label in runs}
         for _ in range(ROUNDS):
             for label, run in runs.items():
-                times[label].append(once(run, counts[label]))
+                times[label].append(once(run, counts[label])[0])
         found = {label: statistics.median(each) / len(layers) for label, each in times.items()}
         row["ms"] |= found
         ratios.extend(ms / found[f"braid{way}"] for label, ms in found.items() if not label.startswith("braid"))

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symmetric
 import torch.nn.functional as F
+from timing import once
 from torch import Tensor
 
 import braid_torch
@@ -44,25 +45,6 @@ def randn(*shape: int, seed: int, scale: float = 1.0) -> Tensor:
     return (torch.randn(*shape, device="cuda", generator=made) * scale).to(BF16)
 
 
-def slowest(value: float) -> float:
-    each = torch.tensor([value], device="cuda", dtype=torch.float64)
-    dist.all_reduce(each, op=dist.ReduceOp.MAX)
-    return float(each)
-
-
-def once(run: Run, calls: int) -> float:
-    """Milliseconds of one call on the slowest rank."""
-    dist.barrier()
-    torch.cuda.synchronize()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(calls):
-        run()
-    end.record()
-    torch.cuda.synchronize()
-    return slowest(start.elapsed_time(end) / calls)
-
-
 def measured(name: str, runs: dict[str, Run], expected: str) -> None:
     """`expected` is the run that the others are compared with."""
     right = runs[expected]().float().clone()
@@ -73,11 +55,11 @@ def measured(name: str, runs: dict[str, Run], expected: str) -> None:
         # A tie of two experts may be broken in another way: the median token is looked at, and the part that differs.
         tokens = (found.float().view(right.shape) - right).norm(dim=-1) / right.norm(dim=-1)
         errors[each] = [float(tokens.median()), float((tokens > 0.05).float().mean())]
-        counts[each] = max(2, min(200, int(MILLISECONDS_A_ROUND / once(run, 3))))
+        counts[each] = max(2, min(200, int(MILLISECONDS_A_ROUND / once(run, 3)[0])))
     times: dict[str, list[float]] = {each: [] for each in runs}
     for _ in range(ROUNDS):
         for each, run in runs.items():
-            times[each].append(once(run, counts[each]))
+            times[each].append(once(run, counts[each])[0])
     ms = {each: statistics.median(times[each]) for each in runs}
     rows.append({"name": name, "ms": ms, "errors": errors, "spread": {e: [min(t), max(t)] for e, t in times.items()}})
     if rank == 0:

@@ -15,7 +15,6 @@ import math
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import torch
 import torch.distributed as dist
+from timing import once
 from torch import Tensor
 
 import braid_torch
@@ -45,27 +45,6 @@ rows: list[dict[str, Any]] = []
 
 def randn(*shape: int) -> Tensor:
     return torch.randn(*shape, device="cuda", dtype=DTYPE) / shape[-1] ** 0.5
-
-
-def slowest(value: float) -> float:
-    each = torch.tensor([value], device="cuda", dtype=torch.float64)
-    dist.all_reduce(each, op=dist.ReduceOp.MAX)
-    return float(each)
-
-
-def once(run: Run, calls: int) -> tuple[float, float]:
-    """Milliseconds of one call on the slowest rank, and the host's microseconds."""
-    dist.barrier()
-    torch.cuda.synchronize()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begun = time.perf_counter()
-    start.record()
-    for _ in range(calls):
-        run()
-    end.record()
-    host = 1e6 * (time.perf_counter() - begun) / calls
-    torch.cuda.synchronize()
-    return slowest(start.elapsed_time(end) / calls), slowest(host)
 
 
 def measured(name: str, runs: dict[str, Run]) -> None:
