@@ -103,7 +103,7 @@ function evaluateSingle(
       return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
     case "Linear":
       if (op.to !== undefined)
-        return scaledLinear(operands, op.to, shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
+        return scaledLinear(operands, { ...op, to: op.to }, shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
       return linear(first, at(operands, 1), operands[2] ?? null, shape, {
         hops: hopsOf(op, tensors, sizes),
         arithmetic,

@@ -117,7 +117,12 @@ const gemm = v.object({
     result: matrix,
     hasBias: v.boolean(),
     scaled: v.exactOptional(
-      v.object({ left: v.picklist(floatDTypes), right: v.picklist(floatDTypes), vectors: v.boolean() }),
+      v.object({
+        left: v.picklist(floatDTypes),
+        right: v.picklist(floatDTypes),
+        vectors: v.boolean(),
+        fastAccumulation: v.exactOptional(v.boolean()),
+      }),
     ),
     accumulate: v.exactOptional(v.boolean()),
     batchCount: positive,

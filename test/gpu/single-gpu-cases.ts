@@ -112,7 +112,8 @@ export const singleGpuCases: readonly GpuCase[] = [
             quantize(f.input([m, k], "bfloat16"), { granularity }),
             quantize(f.input([n, k], "bfloat16"), { granularity }),
           ];
-          return [scaledLinear(x.values, w.values, x.scale, w.scale, { dtype })];
+          const fast = scaledLinear(x.values, w.values, x.scale, w.scale, { dtype, fastAccumulation: true });
+          return [scaledLinear(x.values, w.values, x.scale, w.scale, { dtype }), fast];
         }),
       ),
     ),

@@ -186,11 +186,11 @@ class Decisions(unittest.TestCase):
     def test_scales_are_of_rows_or_of_tensors(self) -> None:
         gathered = ("by a plan", ["by a plan"])
         self.assertEqual(self.scaled(eight_bits(8, 32), scale(8, 1), scale(1, 6)), gathered)
-        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise1-e5m20-dtypebfloat16")
+        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise1-e5m20-fast1-dtypebfloat16")
         self.assertEqual(self.results, [((16, 32), (32, 1)), ((16, 6), (6, 1))])
         self.assertEqual(self.dtypes, [TORCH.float8_e4m3fn, TORCH.bfloat16])
         self.assertEqual(self.scaled(eight_bits(8, 32), scale(), scale()), gathered)
-        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise0-e5m20-dtypebfloat16")
+        self.assertEqual(self.plans.pop(), "all-gather-scaled-matmul-m16-k32-n06-rowwise0-e5m20-fast1-dtypebfloat16")
         # The scales of rows follow an axis that is gathered.
         self.assertEqual(self.scaled(eight_bits(2, 4, 32), scale(2, 4, 1), scale(1, 6), 1), gathered)
         self.assertEqual(self.operands, [(4, 2, 32), (32, 6), (4, 2, 1), (1, 6)])
@@ -201,6 +201,7 @@ class Decisions(unittest.TestCase):
             eight_bits(8, 32), b, scale(8, 1), scale(1, 6), *args, out_dtype=TORCH.bfloat16
         )
         self.assertEqual(made, "by a plan")
+        self.assertIn("-fast0-", self.plans.pop())
         self.assertEqual(self.operands, [(4, 2, 32), (32, 6), (4, 2, 1), (1, 6)])
         self.assertEqual(self.results, [((2, 2, 6), (6, 12, 1))])
 

@@ -97,15 +97,22 @@ def reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
 
 
 def scaled_gather_plan(
-    a: Tensor, others: Sequence[Tensor], gather_dim: int, dtypes: Sequence[torch.dtype | None], rowwise: bool, size: int
+    a: Tensor,
+    others: Sequence[Tensor],
+    gather_dim: int,
+    dtypes: Sequence[torch.dtype | None],
+    rowwise: bool,
+    fast: Sequence[bool],
+    size: int,
 ) -> Own | None:
     count, out = len(dtypes), dtypes[0]
     weights = others[:count]
-    if gather_dim == a.dim() - 1 or len(set(dtypes)) > 1 or not _scaled_fits(a, weights, others[count:], out, rowwise):
+    mixed = len(set(dtypes)) > 1 or len(set(fast)) > 1
+    if gather_dim == a.dim() - 1 or mixed or not _scaled_fits(a, weights, others[count:], out, rowwise):
         return None
     rows, columns = a.numel() // a.shape[-1], [each.shape[1] for each in weights]
     sizes = {"M": rows * size, "K": a.shape[-1], **{f"N{i}": n for i, n in enumerate(columns)}}
-    problem = _scaled_problem("all-gather-scaled-matmul", sizes, a, weights, out, rowwise)
+    problem = _scaled_problem("all-gather-scaled-matmul", sizes, a, weights, out, rowwise, fast[0])
     lead = _first(a, gather_dim, a.shape[gather_dim] * size)
     results = [_moved((*lead, n), gather_dim) for n in (a.shape[-1], *columns)]
 
@@ -122,13 +129,20 @@ def scaled_gather_plan(
 
 
 def scaled_scatter_plan(
-    a: Tensor, others: Sequence[Tensor], scatter_dim: int, reduce_op: str, out: torch.dtype | None, rowwise: bool, size: int
+    a: Tensor,
+    others: Sequence[Tensor],
+    scatter_dim: int,
+    reduce_op: str,
+    out: torch.dtype | None,
+    rowwise: bool,
+    fast: bool,
+    size: int,
 ) -> Own | None:
     b = others[0]
     if scatter_dim == a.dim() - 1 or not _scaled_fits(a, (b,), others[1:], out, rowwise):
         return None
     sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1]}
-    problem = _scaled_problem("scaled-matmul-reduce-scatter", sizes, a, (b,), out, rowwise)
+    problem = _scaled_problem("scaled-matmul-reduce-scatter", sizes, a, (b,), out, rowwise, fast)
     shape = (*_first(a, scatter_dim, a.shape[scatter_dim] // size), b.shape[1])
 
     def way_of(plan: TorchPlan) -> Way:
@@ -167,10 +181,17 @@ def _scaled_fits(
 
 
 def _scaled_problem(
-    program: str, sizes: dict[str, int], a: Tensor, weights: Sequence[Tensor], out: torch.dtype | None, rowwise: bool
+    program: str,
+    sizes: dict[str, int],
+    a: Tensor,
+    weights: Sequence[Tensor],
+    out: torch.dtype | None,
+    rowwise: bool,
+    fast: bool,
 ) -> Problem:
     halves = [each.dtype == torch.float8_e5m2 for each in (a, weights[0])]
-    values = {**sizes, "ROWWISE": int(rowwise), "E5M2": halves[0] + 2 * halves[1], "DTYPE": DTYPES[out or a.dtype]}
+    flags = {"ROWWISE": int(rowwise), "E5M2": halves[0] + 2 * halves[1], "FAST": int(fast)}
+    values = {**sizes, **flags, "DTYPE": DTYPES[out or a.dtype]}
     return Problem(program, tuple((name, str(value)) for name, value in values.items()))
 
 

@@ -92,17 +92,14 @@ def all_gather_scaled_matmul(
     dtypes: Sequence[torch.dtype | None],
     fast: Sequence[bool],
 ) -> tuple[Tensor, list[Tensor]]:
-    """
-    torch.ops.symm_mem.fused_all_gather_scaled_matmul without biases and scales of results. `fast` says where PyTorch's
-    own ways may add in fewer bits.
-    """
+    """torch.ops.symm_mem.fused_all_gather_scaled_matmul without biases and scales of results. `fast`: use_fast_accum."""
     others = (*weights, scale, *scales)
     key = ("all_gather_scaled_matmul", group_name, gather_dim, *dtypes, *fast, *_operands(a, others))
     way = _ways.get(key)
     if way is None:
         _require_axis("gather_dim", gather_dim, a)
         rowwise = scale.shape == (*a.shape[:-1], 1)
-        own = functools.partial(scaled_gather_plan, a, others, gather_dim, dtypes, rowwise)
+        own = functools.partial(scaled_gather_plan, a, others, gather_dim, dtypes, rowwise, fast)
         way = _decide(key, a, others, scaled_gather_ways(gather_dim, _group(group_name), rowwise, dtypes, fast), own)
     result: tuple[Tensor, list[Tensor]] = way(a, others)
     return result
@@ -128,7 +125,7 @@ def scaled_matmul_reduce_scatter(
         _require_axis("scatter_dim", scatter_dim, a)
         _require_parts(a, b, scatter_dim, group_name)
         rowwise = scale.shape == (*a.shape[:-1], 1)
-        own = functools.partial(scaled_scatter_plan, a, others, scatter_dim, reduce_op, dtype, rowwise)
+        own = functools.partial(scaled_scatter_plan, a, others, scatter_dim, reduce_op, dtype, rowwise, fast)
         way = _decide(key, a, others, scaled_scatter_ways(reduce_op, scatter_dim, _group(group_name), dtype, fast), own)
     result: Tensor = way(a, others)
     return result

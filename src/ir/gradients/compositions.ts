@@ -119,10 +119,10 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | 
     seed: null,
   }),
   float8Linear: ({ g, operands: { x, weight }, marker: { recipe = "rowwise", parts } }) => {
-    const ofG = recipe === "tensorwise" ? "float8_e5m2" : "float8_e4m3fn";
+    const ofA = recipe === "tensorwise" ? "float8_e5m2" : "float8_e4m3fn";
     return {
-      x: () => float8Product(only(g), permute(weight, [1, 0]), recipe, ofG, parts),
-      weight: () => inDType(float8Product(columnsOf(only(g)), columnsOf(x), recipe, ofG), weight.dtype),
+      x: () => float8Product(only(g), permute(weight, [1, 0]), recipe, { ofA, parts }),
+      weight: () => inDType(float8Product(columnsOf(only(g)), columnsOf(x), recipe, { ofA }), weight.dtype),
     };
   },
   // The rotation in the other direction.

@@ -53,6 +53,8 @@ export interface Contraction {
 export interface ScaledOperands {
   readonly a: { readonly dtype: FloatDType; readonly stride: number };
   readonly b: { readonly dtype: FloatDType; readonly stride: number };
+  /** Whether sums may be kept in fewer bits. */
+  readonly fastAccumulation?: boolean;
 }
 
 /** Consecutive rows, each group with its own b, or consecutive terms, each group with its own c. */
@@ -124,6 +126,7 @@ export function scaledContraction(
   weight: StridedShape,
   [ofX, ofWeight]: readonly [StridedShape, StridedShape],
   c: StridedShape,
+  fastAccumulation = false,
 ): Contraction | null {
   const whole = linearContraction(x, weight, undefined, c);
   // The scales as a matrix of one column fold as x does.
@@ -144,6 +147,7 @@ export function scaledContraction(
     scaled: {
       a: { dtype: x.dtype, stride: isSingle ? 0 : rows.a.row },
       b: { dtype: weight.dtype, stride: ofWeight.strides[0] ?? 0 },
+      ...(fastAccumulation ? { fastAccumulation } : {}),
     },
   };
 }

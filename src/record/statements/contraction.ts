@@ -12,6 +12,7 @@ import type {
   UnitKernel,
 } from "../../commands/kernel.ts";
 import { isEmpty, type View } from "../../commands/view.ts";
+import { fastAccumulationOf } from "../../ir/ops/kinds/contractions.ts";
 import type { ContractionOp, LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
@@ -96,7 +97,7 @@ function launchScaled(
       inputs,
       outputs,
       values: [...inputs, ...outputs].map(({ dtype, shape }) => ({ dtype, shape })),
-      steps: [{ kind: "Linear", to, inputs: [0, 1, 2, 3], output: 4 }],
+      steps: [{ kind: "Linear", to, ...fastAccumulationOf(statement), inputs: [0, 1, 2, 3], output: 4 }],
       results: [4],
     }),
   });

@@ -6,6 +6,7 @@ import { sameNumbers, type View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
 import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap, operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
+import { fastAccumulationOf } from "../../ir/ops/kinds/contractions.ts";
 import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
@@ -212,7 +213,8 @@ function stepOf(
     });
   }
   if (op.kind === "Linear" && op.to !== undefined) {
-    if (shapeOf(at(op.inputs, 1)).length <= 2) return { kind: op.kind, to: op.to, inputs, output };
+    if (shapeOf(at(op.inputs, 1)).length <= 2)
+      return { kind: op.kind, to: op.to, ...fastAccumulationOf(op), inputs, output };
     return failRecording(recorder, "kernel-opaque", "a scaled linear of several weights is in a host unit", {
       found: `T${op.output} = scaled_linear(...) in a HostUnit`,
       expected: "a statement of the program, which is a kernel for each weight",

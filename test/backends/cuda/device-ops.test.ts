@@ -3,6 +3,7 @@
  * work with and without joined commands.
  */
 import path from "node:path";
+import { lower, parse, print } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { Address } from "../../../src/backends/cuda/ops/address.ts";
 import type { DeviceOps } from "../../../src/backends/cuda/ops/device-op.ts";
@@ -11,7 +12,7 @@ import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { groupedMatmul, matmul, scaledLinear, sum } from "../../../src/ir/api/ops.ts";
+import { groupedMatmul, matmul, scaledLinear, set, sum } from "../../../src/ir/api/ops.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
 import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
 
@@ -115,6 +116,25 @@ it("refuses scaled matmuls before Ada, with what to write instead", () => {
   expect(deviceOps(compile(ring(), { devices, on: "cuda" }).program, 0, { ...target, capability: 80 }).ops).not.toEqual(
     [],
   );
+});
+
+it("lets cuBLASLt keep sums of 8-bit products in fewer bits where that is asked for, also when devices gather", () => {
+  const layoutsOf = (fastAccumulation: boolean) => {
+    const f = new Fusion();
+    const [x, w] = [f.input([2, 16, 32], "float8_e4m3fn"), f.input([16, 32], "float8_e5m2")];
+    const scales = [f.input([2, 16], "float"), f.input([16], "float")] as const;
+    const [whole, ofRows] = [set(x), set(scales[0])];
+    const y = scaledLinear(whole, w, ofRows, scales[1], { fastAccumulation });
+    f.output(y);
+    for (const each of [x, w, ...scales, whole, ofRows, y]) each.setDeviceMesh(DeviceMesh.range(2));
+    for (const each of [x, scales[0]]) each.axis(0).parallelize("DIDx");
+    for (const each of [whole, ofRows, y]) each.axis(0).parallelize("Stream");
+    const { program } = compile(parse(print(lower(f))), { devices: 2, on: "cuda" });
+    return deviceOps(program, 0, target).gemms.map(({ layout }) => layout.scaled);
+  };
+  const ofOperands = { left: "float8_e5m2", right: "float8_e4m3fn", vectors: true };
+  expect(layoutsOf(false)).toEqual([ofOperands]);
+  expect(layoutsOf(true)).toEqual([{ ...ofOperands, fastAccumulation: true }]);
 });
 
 it("multiplies groups on tensor cores of Hopper, with descriptors in scratch", () => {

@@ -38,6 +38,7 @@ CUBLASLT_MATMUL_DESC_TRANSB = 4
 CUBLASLT_MATMUL_DESC_EPILOGUE = 7
 CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
 CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15
+CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25
 # Of A and B.
 CUBLASLT_MATMUL_DESC_SCALE_POINTERS = (17, 18)
 CUBLASLT_MATMUL_DESC_SCALE_MODES = (31, 32)
@@ -210,7 +211,8 @@ class Gemms:
 
     def _descriptor(self, layout: Json, margin: int, bias: int, scales: list[int]) -> int:
         left, right = layout["left"]["transposed"], layout["right"]["transposed"]
-        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None, scales])
+        fast = layout.get("scaled", {}).get("fastAccumulation", False)
+        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None, scales, fast])
         if key not in self._descriptors:
             compute, scale = COMPUTE.get(layout["dtype"], COMPUTE_FLOAT)
             made = self._out("cublasLtMatmulDescCreate", compute, scale)
@@ -225,6 +227,8 @@ class Gemms:
                 self._set("MatmulDesc", made, pointer, U64(scale))
                 if layout["scaled"]["vectors"]:
                     self._set("MatmulDesc", made, mode, I32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F))
+            if fast:
+                self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_FAST_ACCUM, ctypes.c_int8(1))
             if margin:
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, I32(self._sm_count(margin)))
             self._descriptors[key] = made

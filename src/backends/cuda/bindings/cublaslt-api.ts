@@ -45,6 +45,8 @@ export const CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8;
 export const CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15;
 /** Of A and B: CUBLASLT_MATMUL_DESC_A_SCALE_POINTER and so on. */
 export const CUBLASLT_MATMUL_DESC_SCALE_POINTERS = [17, 18];
+/** int8: whether sums of 8-bit products may stay in the bits of tensor cores. */
+export const CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25;
 /** Since 12.8; of vectors on Hopper since 12.9. */
 export const CUBLASLT_MATMUL_DESC_SCALE_MODES = [31, 32];
 /** A float per row of A and per column of B. */

@@ -23,6 +23,7 @@ interface ScaledLayout {
   readonly left: FloatDType;
   readonly right: FloatDType;
   readonly vectors: boolean;
+  readonly fastAccumulation?: boolean;
 }
 
 export interface GemmLayout {
@@ -33,7 +34,10 @@ export interface GemmLayout {
   readonly right: MatrixLayout;
   readonly result: MatrixLayout;
   readonly hasBias: boolean;
-  /** Of operands of 8 bits with scales: their dtypes, and whether each row and column has a scale of its own. */
+  /**
+   * Of operands of 8 bits with scales: their dtypes, whether each row and column has a scale of its own, and whether sums
+   * may be kept in fewer bits.
+   */
   readonly scaled?: ScaledLayout;
   /** True for beta = 1 and C = D. */
   readonly accumulate?: boolean;
@@ -89,12 +93,13 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
 }
 
 /** What cuBLASLt takes: sizes in whole steps, and scales of one kind. b is left and a is right, as rows are contiguous. */
-function scaledOperands({ m, n, k }: Contraction, { a, b }: ScaledOperands): ScaledLayout | null {
+function scaledOperands({ m, n, k }: Contraction, { a, b, fastAccumulation = false }: ScaledOperands): ScaledLayout | null {
   const ofRows = a.stride === 1 || m === 1;
   const ofColumns = b.stride === 1 || n === 1;
   const single = a.stride === 0 && b.stride === 0;
   if (n % 16 !== 0 || k % 16 !== 0 || !(single || (ofRows && ofColumns))) return null;
-  return { left: b.dtype, right: a.dtype, vectors: !single };
+  const fast = fastAccumulation ? { fastAccumulation } : {};
+  return { left: b.dtype, right: a.dtype, vectors: !single, ...fast };
 }
 
 type Unbatched = Omit<MatrixLayout, "batchStride">;

@@ -13,6 +13,7 @@ import {
   CUBLASLT_HEURISTIC_RESULT_SIZE,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER,
   CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_FAST_ACCUM,
   CUBLASLT_MATMUL_DESC_SCALE_MODES,
   CUBLASLT_MATMUL_DESC_SCALE_POINTERS,
   CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
@@ -284,6 +285,7 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
       const mode = uint32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
       if (scaled?.vectors === true) set(at(CUBLASLT_MATMUL_DESC_SCALE_MODES, i), mode);
     }
+    if (scaled?.fastAccumulation === true) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, Uint8Array.of(1));
     if (smCount > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(smCount));
     return made;
   };

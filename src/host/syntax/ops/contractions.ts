@@ -43,7 +43,10 @@ function matmul(context: OpContext, output: Tensor): Op {
 /** The blanks before commas and before the bias, and the indent in the middle of a line, are nvFuser's. */
 export const linearSyntax: OpSyntax<LinearOp> = {
   print: (op, context, indent) => {
-    if (isScaled(op)) return `scaled_linear( ${op.inputs.map((_, i) => printOperand(op, i, context)).join(", ")} )`;
+    if (isScaled(op)) {
+      const operands = op.inputs.map((_, i) => printOperand(op, i, context)).join(", ");
+      return `scaled_linear( ${operands}${op.fastAccumulation === true ? fastText : ""} )`;
+    }
     const inner = `${indent}  `;
     const [x, weight] = [printOperand(op, 0, context), printOperand(op, 1, context)];
     const bias = op.inputs.length > 2 ? `,\n          ${printOperand(op, 2, context)}${inner}` : "";
@@ -58,12 +61,21 @@ export const linearSyntax: OpSyntax<LinearOp> = {
         expect(context.scanner, ",");
         operands.push(readOperand(context));
       }
+      const isFast = take(context.scanner, fastText);
       skipSpace(context.scanner);
       expect(context.scanner, ")");
-      return { kind: "Linear", to: output.dtype, ...contraction(operands, null), output: output.id };
+      return {
+        kind: "Linear",
+        to: output.dtype,
+        ...(isFast ? { fastAccumulation: true } : {}),
+        ...contraction(operands, null),
+        output: output.id,
+      };
     },
   },
 };
+
+const fastText = ", fast_accumulation = true";
 
 function linear(context: OpContext, output: Tensor): Op {
   const { scanner } = context;

@@ -64,7 +64,7 @@ const scaledMm: AtenRow = (o) => {
     return scale.rank > 0 && scale.extents.every((extent) => constantValue(extent) === 1) ? reshape(scale, []) : scale;
   };
   const dtype = o.dtype("out_dtype") ?? x.dtype;
-  const options = bias === null ? { dtype } : { dtype, bias };
+  const options = { dtype, fastAccumulation: o.flag("use_fast_accum", false), ...(bias === null ? {} : { bias }) };
   return scaledMatmul(x, w, scaleOf("scale_a"), scaleOf("scale_b"), options);
 };
 

@@ -44,6 +44,8 @@ export interface ScaledOptions {
   readonly bias?: TensorView;
   /** Of the result: bfloat16, half or float. */
   readonly dtype?: DType;
+  /** use_fast_accum of torch._scaled_mm: tensor cores of Hopper may keep sums in about 14 bits. */
+  readonly fastAccumulation?: boolean;
 }
 
 /**
@@ -72,14 +74,15 @@ export function scaledLinear(
   weight: TensorView,
   scaleX: TensorView,
   scaleW: TensorView,
-  { bias, dtype = "bfloat16" }: ScaledOptions = {},
+  { bias, dtype = "bfloat16", fastAccumulation = false }: ScaledOptions = {},
 ): TensorView {
   const place = callOf("scaledLinear", [x, weight, scaleX, scaleW]);
   requireDType(dtype, place);
   const bare = (scale: TensorView, { rank }: TensorView): TensorView =>
     scale.rank === rank ? squeeze(scale, [rank - 1]) : scale;
   const scales = [bare(scaleX, x), bare(scaleW, weight)];
-  const y = apply({ kind: "Linear", to: dtype }, [x, weight, ...scales], place);
+  const op = { kind: "Linear", to: dtype, ...(fastAccumulation ? { fastAccumulation } : {}) } as const;
+  const y = apply(op, [x, weight, ...scales], place);
   if (bias === undefined) return y;
   const flags = Array.from({ length: y.rank }, (_, axis) => axis < y.rank - 1);
   return add(y, broadcast(cast(bias, dtype), flags));

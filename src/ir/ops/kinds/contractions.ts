@@ -168,6 +168,12 @@ function matmulPairs(a: Axes, b: Axes, output: Axes): readonly AxisPair[] {
 export interface LinearOp extends ContractionBase {
   readonly kind: "Linear";
   readonly to?: DType;
+  /** With `to`: sums may be kept in the fewer bits of tensor cores, as by use_fast_accum of torch._scaled_mm. */
+  readonly fastAccumulation?: true;
+}
+
+export function fastAccumulationOf({ fastAccumulation }: LinearOp): Pick<LinearOp, "fastAccumulation"> {
+  return fastAccumulation === undefined ? {} : { fastAccumulation };
 }
 
 /** Whether the op multiplies its sums by scales. */

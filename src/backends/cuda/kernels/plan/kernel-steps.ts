@@ -95,8 +95,10 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
 function scaledStep(kernel: Kernel): KernelStep | null {
   if (!isUnitOf("Linear", kernel)) return null;
   const [x, weight, ofX, ofWeight] = kernel.inputs;
-  invariant(x && weight && ofX && ofWeight, "a scaled linear has two scales");
-  const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0));
+  const [step] = kernel.steps;
+  invariant(x && weight && ofX && ofWeight && step?.kind === "Linear", "a scaled linear has two scales");
+  const fast = step.fastAccumulation === true;
+  const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0), fast);
   if (contraction === null || contraction.m * contraction.n * contraction.k === 0) return null;
   const input = (position: number): PhaseAddress => ({ memory: { kind: "input", position }, offset: 0 });
   const c: PhaseAddress = { memory: { kind: "output", position: 0 }, offset: 0 };

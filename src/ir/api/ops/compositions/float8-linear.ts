@@ -5,7 +5,7 @@ import type { Float8Recipe } from "../../../fusion-data.ts";
 import { constantValue, foldProduct } from "../../../scalar/fold.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
-import { linear, scaledLinear } from "../contractions.ts";
+import { linear, scaledLinear, type ScaledOptions } from "../contractions.ts";
 import { add, cast, div } from "../elementwise.ts";
 import { permute, reshape, squeeze } from "../views.ts";
 import { alignRight, floatCall, inDType, mark, keepAxes } from "./compose.ts";
@@ -18,7 +18,8 @@ import { amax, sum } from "../reductions.ts";
 /**
  * `linear` of operands that are quantized, with scales of rows (`rowwise`) or of tensors (`tensorwise`). So are both
  * gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
- * `tensorwise`, in float8_e5m2. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
+ * `tensorwise`, in float8_e5m2. Sums of the forward pass may be kept in the bits of tensor cores (`fastAccumulation`),
+ * those of gradients not. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
  * `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  *
  * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
@@ -34,7 +35,7 @@ export function float8Linear(
 ): TensorView {
   const place = floatCall("float8Linear", [x, weight]);
   for (const name of ["in", "out"] as const) requireParts(name, parts[name], place);
-  const y = float8Product(x, weight, recipe, "float8_e4m3fn", parts.in);
+  const y = float8Product(x, weight, recipe, { parts: parts.in, fastAccumulation: true });
   mark(y, {
     name: "float8Linear",
     operands: { x: x.id, weight: weight.id },
@@ -62,14 +63,27 @@ function requireParts(name: keyof Float8Parts, count: number | undefined, place:
   });
 }
 
-/** a [.., K] b [N, K]^T in the dtype of a, which is quantized to `ofA`. By rows, each of `parts` of K has its scales. */
-export function float8Product(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType, parts = 1): TensorView {
+interface ProductOptions extends Pick<ScaledOptions, "fastAccumulation"> {
+  /** What a is quantized to; float8_e4m3fn unless given. */
+  readonly ofA?: DType;
+  /** By rows, so many parts of K have scales of their own; 1 unless given. */
+  readonly parts?: number | undefined;
+}
+
+/** a [.., K] b [N, K]^T in the dtype of a. */
+export function float8Product(
+  a: TensorView,
+  b: TensorView,
+  recipe: Float8Recipe,
+  options: ProductOptions = {},
+): TensorView {
+  const { parts = 1 } = options;
   const depth = constantValue(at(b.extents, b.rank - 1));
   if (b.rank !== 2 || depth === null || depth % 16 !== 0 || a.dtype === "double") return linear(a, b);
   const isCut = recipe === "rowwise" && parts > 1 && depth % (16 * parts) === 0;
   return isCut
-    ? sum(scaledProduct(partsFirst(a, parts), partsFirst(b, parts), recipe, ofA), [0])
-    : scaledProduct(a, b, recipe, ofA);
+    ? sum(scaledProduct(partsFirst(a, parts), partsFirst(b, parts), recipe, options), [0])
+    : scaledProduct(a, b, recipe, options);
 }
 
 /** [.., K] as [parts, .., K / parts]. */
@@ -81,14 +95,19 @@ function partsFirst(x: TensorView, parts: number): TensorView {
 }
 
 /** a [.., M, K] b [.., N, K]^T of equal batch axes. */
-function scaledProduct(a: TensorView, b: TensorView, recipe: Float8Recipe, ofA: DType): TensorView {
+function scaledProduct(
+  a: TensorView,
+  b: TensorView,
+  recipe: Float8Recipe,
+  { ofA = "float8_e4m3fn", fastAccumulation = false }: ProductOptions,
+): TensorView {
   const granularity = recipe === "rowwise" ? "row" : "tensor";
   const quantized = (x: TensorView, dtype: DType): readonly [TensorView, TensorView] => {
     const { values, scale } = quantize(x, { granularity, dtype });
     return [values, recipe === "rowwise" ? squeeze(scale, [x.rank - 1]) : scale];
   };
   const [p, q] = inCommon(a, () => [quantized(a, ofA), quantized(b, "float8_e4m3fn")] as const);
-  return scaledLinear(p[0], q[0], p[1], q[1], { dtype: a.dtype });
+  return scaledLinear(p[0], q[0], p[1], q[1], { dtype: a.dtype, fastAccumulation });
 }
 
 /** The columns of all rows: [.., N] as [N, M]. */
