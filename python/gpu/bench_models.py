@@ -1,8 +1,8 @@
 """
 Times plans of blocks beside PyTorch's own ways: torchrun --nproc-per-node N python/gpu/bench_models.py FOLDER [JSON]
 
-FOLDER has `braid compile` of examples/transformer/moe-experts.ts in folders moe-*, and of llama-decode.ts in decode-*,
-for N devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the
+FOLDER has `braid compile` of examples/transformer/moe-experts.ts in folders moe-*, of llama-decode.ts in decode-* and of
+python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-*, for N devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the
 slowest rank, median of rounds in which all take turns.
 """
 
@@ -243,10 +243,28 @@ def decode(name: str, folder: Path) -> None:
     measured(name, runs, "eager, exact length")
 
 
+# A scaled matmul alone: 8-bit floats of about 1, with scales of rows or of tensors.
+
+
+def scaled(name: str, folder: Path) -> None:
+    plan = braid_torch.load(folder)
+    (m, k), (n, _), of_a, _ = (each["shape"] for each in json.loads((folder / "plan.json").read_text())["inputs"])
+    a, b = randn(m, k, seed=1).to(torch.float8_e4m3fn), randn(n, k, seed=2).to(torch.float8_e4m3fn)
+    scales = [torch.rand(rows if of_a else 1, 1, device="cuda") for rows in (m, n)]
+    own = [each.view(-1 if of_a else ()) for each in scales]
+    fast = name.startswith("scaledfast")
+    of_rows, of_columns = (scales[0], scales[1].t()) if of_a else own
+    runs: dict[str, Run] = {
+        "_scaled_mm": lambda: torch._scaled_mm(a, b.t(), of_rows, of_columns, out_dtype=BF16, use_fast_accum=fast),
+        "braid": lambda: first(plan(a, b, *own)),
+    }
+    measured(name, runs, "_scaled_mm")
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     for plan in sorted(folder.iterdir()):
-        kind = {"moe": moe, "decode": decode}.get(plan.name.split("-")[0])
+        kind = {"moe": moe, "decode": decode, "scaled": scaled, "scaledfast": scaled}.get(plan.name.split("-")[0])
         if kind is None:
             continue
         kind(plan.name, plan)

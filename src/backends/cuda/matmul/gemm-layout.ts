@@ -93,7 +93,10 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
 }
 
 /** What cuBLASLt takes: sizes in whole steps, and scales of one kind. b is left and a is right, as rows are contiguous. */
-function scaledOperands({ m, n, k }: Contraction, { a, b, fastAccumulation = false }: ScaledOperands): ScaledLayout | null {
+function scaledOperands(
+  { m, n, k }: Contraction,
+  { a, b, fastAccumulation = false }: ScaledOperands,
+): ScaledLayout | null {
   const ofRows = a.stride === 1 || m === 1;
   const ofColumns = b.stride === 1 || n === 1;
   const single = a.stride === 0 && b.stride === 0;
