@@ -171,7 +171,7 @@ export interface Snapshot {
   readonly position: number;
 }
 
-interface SharedRow {
+export interface SharedRow {
   readonly known: Known;
   /** The number of chains and snapshots that use it. */
   users: number;
@@ -186,6 +186,10 @@ export interface Clocks {
   snapshot(chain: number, position: number, readers: number): Snapshot;
   /** Adds the snapshot's knowledge to that of `chain`. */
   join(chain: number, snapshot: Snapshot): void;
+  /** What the snapshots know together, for `readers` calls of `learn`. Reads every snapshot once. */
+  together(snapshots: readonly Snapshot[], readers: number): SharedRow;
+  /** Adds the row to the knowledge of `chain`. */
+  learn(chain: number, row: SharedRow): void;
   /** Gives each chain of the snapshots the knowledge of all of them. Reads every snapshot once. */
   unite(snapshots: readonly Snapshot[]): void;
   /** Removes one reader. */
@@ -201,6 +205,23 @@ export function createClocks(chainCount: number): Clocks {
     row.users--;
     if (row.users === 0) rows.drop(row.known);
   };
+  const ownRow = (chain: number): Known => {
+    const shared = at(rowOf, chain);
+    if (shared.users === 1) return shared.known;
+    const own = { known: rows.copy(shared.known), users: 1 };
+    drop(shared);
+    rowOf[chain] = own;
+    return own.known;
+  };
+  const together: Clocks["together"] = (snapshots, readers) => {
+    const known = rows.take();
+    for (const { row } of snapshots) rows.raise(known, row.known);
+    for (const { row, chain, position } of snapshots) {
+      if (position > known.of(chain)) rows.set(known, chain, position);
+      drop(row);
+    }
+    return { known, users: readers };
+  };
   return {
     knows: (chain, of, position) => chain === of || at(rowOf, chain).known.of(of) >= position,
     view: (chain) => at(rowOf, chain).known,
@@ -210,28 +231,23 @@ export function createClocks(chainCount: number): Clocks {
       return { row, chain, position };
     },
     join: (chain, { row, chain: from, position }) => {
-      let target = at(rowOf, chain);
-      if (from !== chain && target.known.of(from) < position) {
-        if (target.users > 1) {
-          const shared = target;
-          target = { known: rows.copy(shared.known), users: 1 };
-          drop(shared);
-          rowOf[chain] = target;
-        }
-        rows.raise(target.known, row.known);
-        rows.set(target.known, from, position);
+      if (from !== chain && at(rowOf, chain).known.of(from) < position) {
+        const known = ownRow(chain);
+        rows.raise(known, row.known);
+        rows.set(known, from, position);
       }
       drop(row);
     },
+    together,
+    learn: (chain, row) => {
+      rows.raise(ownRow(chain), row.known);
+      drop(row);
+    },
     unite: (snapshots) => {
-      const known = rows.take();
-      const target: SharedRow = { known, users: snapshots.length };
-      for (const { row } of snapshots) rows.raise(known, row.known);
-      for (const { row, chain, position } of snapshots) {
-        if (position > known.of(chain)) rows.set(known, chain, position);
-        drop(row);
+      const row = together(snapshots, snapshots.length);
+      for (const { chain } of snapshots) {
         drop(at(rowOf, chain));
-        rowOf[chain] = target;
+        rowOf[chain] = row;
       }
     },
     release: ({ row }) => drop(row),

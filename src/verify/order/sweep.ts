@@ -7,9 +7,9 @@
  * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks do not
  * record it.
  */
-import { at, invariant, pushTo } from "../../support/invariant.ts";
+import { at, getOrMake, invariant, pushTo } from "../../support/invariant.ts";
 import { chainLength, type Graph, nodeKinds } from "./graph.ts";
-import { type Clocks, createClocks, type Known, type Snapshot } from "./known.ts";
+import { type Clocks, createClocks, type Known, type SharedRow, type Snapshot } from "./known.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
 
 /** What a sweep reports. `visit` is the node's number over both runs: node + run * nodeCount. */
@@ -109,7 +109,8 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
 
 // Transfers in a sweep. A participant completes when all its peers have arrived, and then knows what its sources knew
 // when they arrived. If all participants of a collective need each other's data, all know the same afterwards and share
-// one clock vector.
+// one clock vector. Participants of a group that need the same data, as when many ranks receive from the same ones, share
+// what the sources know together.
 
 interface Arrivals {
   /** A run begins. */
@@ -126,16 +127,25 @@ function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arriv
   const complete = new Uint8Array(count);
   const missing = new Int32Array(count);
   const started = Array.from({ length: count }, (): Snapshot | undefined => undefined);
-  const readers = readersOf(sources, count);
+  const circles = circlesOf(sources);
+  const readers = readersOf(sources, circles, count);
   /** For collectives: the number of participants that have arrived. */
   const present = new Int32Array(first.length);
   const chainOfParticipant = (participant: number): number => at(chainOf, at(node, participant));
-  const takeFrom = (participant: number, chain: number, from: readonly number[]): void => {
-    for (const source of from) {
-      const snapshot = started[source];
-      invariant(snapshot !== undefined, "a source has arrived before what needs it completes", { participant, source });
-      clocks.join(chain, snapshot);
+  const startOf = (source: number): Snapshot => {
+    const snapshot = started[source];
+    invariant(snapshot !== undefined, "a source has arrived before what needs it completes", source);
+    return snapshot;
+  };
+  const takeSources = (participant: number): void => {
+    const chain = chainOfParticipant(participant);
+    const circle = circles.get(participant);
+    if (circle === undefined) {
+      for (const source of sources[participant] ?? []) clocks.join(chain, startOf(source));
+      return;
     }
+    circle.known ??= clocks.together(circle.sources.map(startOf), circle.readers);
+    clocks.learn(chain, circle.known);
   };
   const completeAll = (begin: number, end: number): readonly number[] => {
     const chains: number[] = [];
@@ -144,8 +154,7 @@ function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arriv
       chains.push(chainOfParticipant(participant));
     }
     if (sources[begin] === null) clocks.unite(started.slice(begin, end).filter((snapshot) => snapshot !== undefined));
-    for (let participant = begin; participant < end; participant++)
-      takeFrom(participant, chainOfParticipant(participant), sources[participant] ?? []);
+    for (let participant = begin; participant < end; participant++) takeSources(participant);
     return chains;
   };
   return {
@@ -153,6 +162,7 @@ function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arriv
       arrived.fill(0);
       complete.fill(0);
       present.fill(0);
+      for (const circle of circles.values()) circle.known = null;
       for (let participant = 0; participant < count; participant++)
         missing[participant] = peers[participant]?.length ?? 0;
     },
@@ -175,7 +185,7 @@ function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arriv
       const completeIfReady = (one: number): void => {
         if (at(missing, one) > 0 || complete[one] === 1 || arrived[one] === 0) return;
         complete[one] = 1;
-        takeFrom(one, chainOfParticipant(one), sources[one] ?? []);
+        takeSources(one);
         chains.push(chainOfParticipant(one));
       };
       for (const peer of awaited) missing[peer] = at(missing, peer) - 1;
@@ -186,10 +196,47 @@ function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arriv
   };
 }
 
-/** The number of participants that need the data of each participant. */
-function readersOf(sources: readonly (readonly number[] | null)[], count: number): Int32Array {
+/** Participants that need the data of the same ones, which may be among them. */
+interface Circle {
+  readonly sources: readonly number[];
+  readers: number;
+  /** What the sources know together, in this run. */
+  known: SharedRow | null;
+}
+
+const none: readonly number[] = [];
+/** Fewer sources are joined one by one. */
+const leastOfCircle = 8;
+
+/** By participant. Its own knowledge adds nothing to it, so one that is among the sources of others counts as its own. */
+function circlesOf(sources: readonly (readonly number[] | null)[]): ReadonlyMap<number, Circle> {
+  const isSource = new Uint8Array(sources.length);
+  for (const needed of sources) for (const source of needed ?? []) isSource[source] = 1;
+  const byText = new Map<string, Circle>();
+  const circles = new Map<number, Circle>();
+  for (const [participant, needed] of sources.entries()) {
+    if (needed === null || needed.length < leastOfCircle) continue;
+    const own = isSource[participant] === 1 && !needed.includes(participant) ? [participant] : none;
+    const all = Int32Array.from([...needed, ...own]).sort();
+    const circle = getOrMake(byText, all.join(), () => ({ sources: [...all], readers: 0, known: null }));
+    circle.readers++;
+    circles.set(participant, circle);
+  }
+  return circles;
+}
+
+/** How often the knowledge of each participant at its start is read. */
+function readersOf(
+  sources: readonly (readonly number[] | null)[],
+  circles: ReadonlyMap<number, Circle>,
+  count: number,
+): Int32Array {
   const readers = new Int32Array(count);
-  for (const needed of sources) for (const source of needed ?? []) readers[source] = at(readers, source) + 1;
+  const read = (source: number): void => {
+    readers[source] = at(readers, source) + 1;
+  };
+  for (const [participant, needed] of sources.entries()) if (!circles.has(participant)) needed?.forEach(read);
+  for (const circle of new Set(circles.values())) circle.sources.forEach(read);
   return readers;
 }
 

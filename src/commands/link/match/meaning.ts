@@ -110,7 +110,6 @@ function isArgument({ buffers }: Meanings, { operation: { input, output } }: Col
  * nothing: rings receive into a second buffer, and forward it in the next step. At most one warning per channel.
  */
 export function swappedSends(meanings: Meanings, sends: readonly End[], recvs: readonly End[]): readonly Diagnostic[] {
-  if (sends.length < 2) return [];
   const keyOf = ({ view }: End): string | null => {
     const { role, position } = at(meanings.buffers, view.buffer);
     return role === "output" ? JSON.stringify({ ...regionOf(view), buffer: position }) : null;

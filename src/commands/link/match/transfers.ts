@@ -148,7 +148,7 @@ function matchGroups(
     if (sends.length !== recvs.length) {
       problems.push(unmatched(lists, { from, to, sends: ends(sends), recvs: ends(recvs), channel: communicator }));
     }
-    warnings.push(...swappedSends(meanings, ends(sends), ends(recvs)));
+    if (sends.length > 1) warnings.push(...swappedSends(meanings, ends(sends), ends(recvs)));
   }
   return { matched: joinGroups(posted, ops, pairs), problems, warnings };
 }
