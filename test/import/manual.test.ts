@@ -174,6 +174,32 @@ const rows: readonly {
     moves: "",
   },
   {
+    name: "a branch that each device chooses",
+    text: manual(
+      `%p = stablehlo.partition_id : tensor<ui32>
+         %four = stablehlo.constant dense<4> : tensor<ui32>
+         %m = stablehlo.divide %p, %four : tensor<ui32>
+         %i = stablehlo.convert %m : (tensor<ui32>) -> tensor<i32>
+         %0 = "stablehlo.case"(%i) ({
+           stablehlo.return %x : tensor<1x3xf32>
+         }, {
+           %n = stablehlo.negate %x : tensor<1x3xf32>
+           stablehlo.return %n : tensor<1x3xf32>
+         }) : (tensor<i32>) -> tensor<1x3xf32>`,
+      ["4x6xf32", "1x3xf32", "1x3xf32", "4x6xf32"],
+      [`[{"y"}, {"x"}]`, `[{"y"}, {"x"}]`],
+    ),
+    plain: plain(
+      `%i = stablehlo.iota dim = 1 : tensor<4x6xi32>
+         %three = stablehlo.constant dense<3> : tensor<4x6xi32>
+         %m = stablehlo.compare LT, %i, %three : (tensor<4x6xi32>, tensor<4x6xi32>) -> tensor<4x6xi1>
+         %n = stablehlo.negate %x : tensor<4x6xf32>
+         %0 = stablehlo.select %m, %x, %n : tensor<4x6xi1>, tensor<4x6xf32>`,
+      ["4x6xf32", "4x6xf32"],
+    ),
+    moves: "",
+  },
+  {
     name: "one manual axis, and one that propagation has",
     text: manual(
       `%c = stablehlo.constant dense<0.0> : tensor<f32>

@@ -14,7 +14,7 @@ import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
 import { readModules } from "./syntax/module.ts";
 import { usedMeshes } from "./used-meshes.ts";
-import { computed, dtypeIn, type MlirValue, wholeOn } from "./value.ts";
+import { computed, dtypeIn, type MlirValue, wholePart } from "./value.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
 import { createUnionFind } from "../../support/union-find.ts";
@@ -35,6 +35,7 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     placed: new Map(),
     calls: [],
     operations: 0,
+    device: null,
   };
   const inputs = main.arguments.map(({ type, position }) => {
     const { element, shape } = valueType(reader, position, type);
@@ -100,7 +101,7 @@ function entryOf(
 function outputOf(reader: Reader, position: number, value: MlirValue): TensorView {
   return madeAt(reader, position, () => {
     const { fusion, placed } = reader;
-    const tensor = wholeOn(reader, value, [], true);
+    const tensor = wholePart(reader, value);
     const isOwn =
       !fusion.inputs.some(({ id }) => id === tensor.id) && !fusion.outputs.some(({ id }) => id === tensor.id);
     const output = isOwn ? tensor : set(tensor);

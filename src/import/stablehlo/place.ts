@@ -5,7 +5,7 @@ import { madeAt } from "../origins.ts";
 import { invalidText, type Reader } from "./reader.ts";
 import { placeByAxes, readSharding, type Sharding, shardingText } from "./sharding.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
-import { computed, type MlirValue, wholeOn } from "./value.ts";
+import { computed, type MlirValue, wholePart } from "./value.ts";
 
 /**
  * The value with a sharding: its tensor is placed, or a copy if another annotation has placed it. Elements that the file
@@ -15,7 +15,7 @@ export function constrained(reader: Reader, position: number, value: MlirValue, 
   if (sharding.isOpen || sharding.mesh.devices === null || value.known !== null) return value;
   requireRank(reader, position, sharding, value.type.shape.length);
   return madeAt(reader, position, () => {
-    const tensor = wholeOn(reader, value, value.axes, true);
+    const tensor = wholePart(reader, value);
     const text = shardingText(sharding, value.axes);
     const before = reader.placed.get(tensor.id);
     if (before === text) return computed(value.type, value.axes, tensor);

@@ -1,7 +1,10 @@
 /** What reading one module shares: the Fusion that it becomes, and where its tensors come from in the text. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { failAt } from "../../host/syntax/text/source.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import type { DevicePart } from "../manual/parts.ts";
 import type { Marked } from "../origins.ts";
 import type { Meshes } from "./mesh.ts";
 import type { MlirModule, Type } from "./syntax/nodes.ts";
@@ -25,6 +28,14 @@ export interface Reader extends Marked {
   readonly calls: string[];
   /** How many ops were read, those of inlined calls and unrolled loops each time. */
   operations: number;
+  /** Where a row puts its ops while its operands differ between devices; null otherwise: they go to the Fusion. */
+  device: DeviceProgram | null;
+}
+
+/** The ops of one row for one device, which become ops on the parts of all devices (value.ts). */
+export interface DeviceProgram {
+  readonly fusion: Fusion;
+  readonly inputOf: (part: DevicePart) => TensorView;
 }
 
 /** A file may unroll a loop without an end. */

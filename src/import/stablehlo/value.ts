@@ -5,13 +5,17 @@
  * In a manual computation a value has the shape of one device's part. `axes` names the mesh dimensions over which it
  * differs: its tensor has one leading axis for each of them, which is sharded along it.
  */
+import { Fusion } from "../../ir/api/fusion.ts";
 import { full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { outputsOf } from "../../ir/ops/op.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import { elementCount, type Value as Element } from "../../numerics/tensor/host-tensor.ts";
-import { at } from "../../support/invariant.ts";
-import { type DevicePart, sizesAlong, tensorOnAxes, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
-import { type Reader, type ValueType } from "./reader.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
+import { opOnParts } from "../manual/op-on-parts.ts";
+import { type DevicePart, readExtents, sizesAlong, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
+import { expandedTo } from "../views.ts";
+import type { DeviceProgram, Reader, ValueType } from "./reader.ts";
 
 export type { Element, ValueType };
 
@@ -74,7 +78,7 @@ export function sizesOf({ meshes }: Reader, axes: readonly string[]): readonly n
   return sizesAlong(meshes.sizes, axes);
 }
 
-/** The axes of any of the values, in the order in which tensors have them. */
+/** The dimensions over which any of the values differs, in the order in which tensors have them. */
 export function manualAxes({ meshes }: Reader, values: readonly MlirValue[]): readonly string[] {
   return unionOfAxes(
     meshes.sizes,
@@ -86,12 +90,71 @@ export function devicePartOf({ tensor, axes, type }: MlirValue): DevicePart {
   return { tensor: tensor(), axes, shape: type.shape };
 }
 
-/** The tensor with a leading axis for each of `axes`; those along which it only repeats have the extent 1. */
-export function tensorOn(value: MlirValue, axes: readonly string[]): TensorView {
-  return tensorOnAxes(devicePartOf(value), axes);
+/** The tensor of all parts, each whole. */
+export function wholePart({ meshes }: Reader, value: MlirValue): TensorView {
+  return wholeOnAxes(meshes.sizes, devicePartOf(value), value.axes);
 }
 
-/** The same with the whole shape; `wide`: also along the leading axes. */
-export function wholeOn({ meshes }: Reader, value: MlirValue, axes: readonly string[], wide = false): TensorView {
-  return wholeOnAxes(meshes.sizes, devicePartOf(value), axes, wide);
+interface InReader {
+  readonly reader: Reader;
+}
+
+/** Where a row puts its ops. */
+export function fusionOf({ device, fusion }: Reader): Fusion {
+  return device?.fusion ?? fusion;
+}
+
+/** The tensor of a value for the ops of a row, as one device has it. An axis along which it repeats has the extent 1. */
+export function ownView({ reader: { device } }: InReader, value: MlirValue): TensorView {
+  return device === null ? value.tensor() : device.inputOf(devicePartOf(value));
+}
+
+/** The same with the whole shape. */
+export function ownWhole(reading: InReader, value: MlirValue): TensorView {
+  return expandedTo(ownView(reading, value), value.type.shape);
+}
+
+/**
+ * What `make` makes of values. If one of them differs between devices, its ops are those of one device, which become
+ * ops on the parts of all.
+ */
+export function madeOnParts(
+  reader: Reader,
+  values: readonly MlirValue[],
+  make: () => readonly TensorView[],
+): readonly Pick<DevicePart, "tensor" | "axes">[] {
+  const before = reader.device;
+  const parts: DevicePart[] = [];
+  reader.device = values.some(({ axes }) => axes.length > 0) ? deviceProgram(parts) : null;
+  const { device } = reader;
+  let made: readonly TensorView[];
+  try {
+    made = make();
+  } finally {
+    reader.device = before;
+  }
+  if (device === null) return made.map((tensor) => ({ tensor, axes: none }));
+  const { tensors, ops } = device.fusion.data();
+  for (const op of ops) {
+    const operands = op.inputs.map((id) => at(parts, id));
+    const results = opOnParts(reader.fusion, reader.meshes.sizes, op, tensors, operands);
+    for (const [i, id] of outputsOf(op).entries()) parts[id] = at(results, i);
+  }
+  return made.map(({ id }) => at(parts, id));
+}
+
+const none: readonly never[] = [];
+
+/** `parts`: of each tensor of the program, those of all devices. */
+function deviceProgram(parts: DevicePart[]): DeviceProgram {
+  const fusion = new Fusion();
+  const inputs = new Map<number, TensorView>();
+  const inputOf = (part: DevicePart): TensorView =>
+    getOrMake(inputs, part.tensor.id, () => {
+      const shape = readExtents(part.tensor).slice(part.axes.length);
+      const input = fusion.input(shape, part.tensor.dtype);
+      parts[input.id] = { ...part, shape };
+      return input;
+    });
+  return { fusion, inputOf };
 }

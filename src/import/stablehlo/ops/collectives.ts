@@ -17,10 +17,10 @@ import {
   spread,
 } from "../../manual/parts.ts";
 import { madeAt } from "../../origins.ts";
-import { devicePartOf, sizesOf, type MlirValue } from "../value.ts";
+import { computed, devicePartOf, sizesOf, type MlirValue } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerOf, reduceWith } from "./reductions.ts";
-import { contradicted, madeValue, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
+import { contradicted, requireTyped, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 function manualOf(reading: Reading): Manual {
@@ -48,9 +48,10 @@ function axesOfGroups(reading: Reading): readonly string[] {
 function placed(reading: Reading, result: number, make: (sizes: ManualSizes) => DevicePart): MlirValue {
   const { reader, op } = reading;
   const part = madeAt(reader, op.position, () => make(reader.meshes.sizes));
-  const { length: rank } = resultType(reading, result).shape;
-  placePart(reading, part.tensor, part.axes, rank);
-  return madeValue(reading, part.axes, () => part.tensor, null, result);
+  const type = resultType(reading, result);
+  requireTyped(reading, part, type);
+  placePart(reading, part.tensor, part.axes, type.shape.length);
+  return computed(type, part.axes, part.tensor);
 }
 
 function perOperand(read: (reading: Reading, value: MlirValue, result: number) => MlirValue): ReadRow["read"] {

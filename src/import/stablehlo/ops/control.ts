@@ -1,9 +1,10 @@
 /** Calls, which are inlined, loops whose trip count the file says, which are unrolled, and choices of branches. */
 import { cast, eq, where } from "../../../ir/api/ops.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { wordIn, attributeOf } from "../read-attributes.ts";
-import { manualAxes, splatOf, tensorOn, type MlirValue } from "../value.ts";
-import { contradicted, firstRegion, madeValue, operandAt, type ReadRow, type Reading, refuse } from "./reading.ts";
+import { splatOf, ownView, type MlirValue } from "../value.ts";
+import { contradicted, firstRegion, madeValues, operandAt, type ReadRow, type Reading, refuse } from "./reading.ts";
 import { constrained, withSharding } from "../place.ts";
 import { readSharding } from "../sharding.ts";
 import { identityRow } from "./shape.ts";
@@ -97,7 +98,7 @@ function whileLoop(reading: Reading): readonly MlirValue[] {
 
 /** `case` and `if`: the branch of a known index, or a choice among the results of all. */
 function choice(reading: Reading, branchOf: (index: number) => number): readonly MlirValue[] {
-  const { op, reader } = reading;
+  const { op } = reading;
   const index = operandAt(reading);
   const known = splatOf(index);
   const last = op.regions.length - 1;
@@ -110,30 +111,20 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
   if (branches.some(({ length }) => length !== op.results.length)) {
     contradicted(reading, "branches of other numbers of results", `${op.results.length} from each`);
   }
-  return op.results.map((_, i) => {
-    const results = branches.map((values) => at(values, i));
-    const axes = manualAxes(reader, [index, ...results]);
-    return madeValue(
-      reading,
-      axes,
-      () => {
-        const whole = results.map((value) => tensorOn(value, axes));
-        if (index.axes.length > 0)
-          refuse(reading, "a branch that differs between devices", "one branch for all devices");
-        const chosen = tensorOn(index, []);
-        const number = chosen.dtype === "bool" ? cast(chosen, "int") : chosen;
-        return whole.slice(0, -1).reduceRight(
-          (rest, value, branch) => {
-            const isChosen = eq(number, chosen.dtype === "bool" ? 1 - branch : branch);
-            return where(isChosen, value, rest);
-          },
-          at(whole, last),
+  const make = (): readonly TensorView[] => {
+    const chosen = ownView(reading, index);
+    const number = chosen.dtype === "bool" ? cast(chosen, "int") : chosen;
+    return op.results.map((_, i) => {
+      const results = branches.map((values) => ownView(reading, at(values, i)));
+      return results
+        .slice(0, -1)
+        .reduceRight(
+          (rest, value, branch) => where(eq(number, chosen.dtype === "bool" ? 1 - branch : branch), value, rest),
+          at(results, last),
         );
-      },
-      null,
-      i,
-    );
-  });
+    });
+  };
+  return madeValues(reading, make, [index, ...branches.flat()]);
 }
 
 export const controlRows: Readonly<Record<string, ReadRow>> = {

@@ -1,10 +1,10 @@
 /** Convolutions whose windows do not overlap, such as a patch embedding: a contraction over each window. */
-import { matmul, permute, reshape, broadcast, cast, squeeze } from "../../../ir/api/ops.ts";
+import { matmul, permute, reshape, cast, squeeze } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
-import { readExtents } from "../../manual/parts.ts";
+import { permutedTo, withAxes } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { dtypeIn, type MlirValue, wholeOn } from "../value.ts";
+import { dtypeIn, type MlirValue, ownWhole } from "../value.ts";
 import {
   contradicted,
   madeValue,
@@ -14,7 +14,6 @@ import {
   refuse,
   resultType,
   readRow,
-  shiftedAxes,
 } from "./reading.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -43,7 +42,7 @@ function isAll(reading: Reading, pretty: string, generic: string, value: number)
   return found?.every((each) => each === value) ?? false;
 }
 
-function convolution(reading: Reading, axes: readonly string[]): MlirValue {
+function convolution(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const [value, kernel] = [operandAt(reading), operandAt(reading, 1)];
   const [own = [], weights = [], result = []] = labelsOf(reading);
@@ -71,37 +70,26 @@ function convolution(reading: Reading, axes: readonly string[]): MlirValue {
   const outputs = at(kernel.type.shape, weights.indexOf("o"));
   if (features !== kernel.type.shape[weights.indexOf("i")])
     contradicted(reading, `${features} features`, "as many as the kernel has");
-  return madeValue(reading, axes, () => {
+  return madeValue(reading, () => {
     const dtype = dtypeIn(resultType(reading));
-    const [x, w] = [wholeOn(reader, value, axes), wholeOn(reader, kernel, axes)];
+    const [x, w] = [ownWhole(reading, value), ownWhole(reading, kernel)];
     if (x.dtype !== dtype || w.dtype !== dtype) refuse(reading, `${x.dtype} and ${w.dtype} to ${dtype}`, "one dtype");
-    const leading = (extents: readonly number[]): readonly number[] => extents.slice(0, axes.length);
     const ordered = ["b", ...spatial, "f"].map((label) => own.indexOf(label));
-    const moved = permute(x, [...axes.keys(), ...shiftedAxes(ordered, axes)]);
+    const moved = permute(x, ordered);
     const apart = counts.flatMap((count, i) => [count, at(sizes, i)]);
-    const split = reshape(moved, [...leading(readExtents(moved)), batch ?? 1, ...apart, features ?? 1]);
+    const split = reshape(moved, [batch ?? 1, ...apart, features ?? 1]);
     const places = spatial.map((_, i) => 1 + 2 * i);
     const order = [0, ...places, ...places.map((place) => place + 1), 1 + 2 * spatial.length];
-    const windows = permute(split, [...axes.keys(), ...shiftedAxes(order, axes)]);
+    const windows = permute(split, order);
     const depth = elementCount(sizes) * (features ?? 1);
-    const rows = reshape(windows, [...leading(readExtents(windows)), (batch ?? 1) * elementCount(counts), depth]);
-    const columns = permute(w, [
-      ...axes.keys(),
-      ...shiftedAxes(
-        [...spatial, "i", "o"].map((label) => weights.indexOf(label)),
-        axes,
-      ),
-    ]);
-    const product = matmul(rows, reshape(columns, [...leading(readExtents(columns)), depth, outputs]));
-    const whole = reshape(product, [...leading(readExtents(product)), batch ?? 1, ...counts, outputs]);
+    const rows = reshape(windows, [(batch ?? 1) * elementCount(counts), depth]);
+    const inputs = [...spatial, "i", "o"].map((label) => weights.indexOf(label));
+    const columns = permute(w, inputs);
+    const product = matmul(rows, reshape(columns, [depth, outputs]));
+    const whole = reshape(product, [batch ?? 1, ...counts, outputs]);
     const labels = ["b", ...spatial, "f"];
-    return permute(whole, [
-      ...axes.keys(),
-      ...shiftedAxes(
-        result.map((label) => labels.indexOf(label)),
-        axes,
-      ),
-    ]);
+    const wanted = result.map((label) => labels.indexOf(label));
+    return permute(whole, wanted);
   });
 }
 
@@ -151,21 +139,20 @@ function checkedPairs(reading: Reading, pairs: Pairs): Pairs {
   return pairs;
 }
 
-function dotGeneral(reading: Reading, axes: readonly string[]): MlirValue {
+function dotGeneral(reading: Reading): MlirValue {
   const batch = pairsOf(reading, "batching_dims", "batching_dimensions");
   const contracted = pairsOf(reading, "contracting_dims", "contracting_dimensions");
-  return contraction(reading, axes, batch, contracted);
+  return contraction(reading, batch, contracted);
 }
 
 /** `dot` contracts the last axis of the first operand with the first axis of the second. */
-function dot(reading: Reading, axes: readonly string[]): MlirValue {
+function dot(reading: Reading): MlirValue {
   const left = operandAt(reading).type.shape.length - 1;
-  return contraction(reading, axes, noPairs, checkedPairs(reading, { left: [left], right: [0] }));
+  return contraction(reading, noPairs, checkedPairs(reading, { left: [left], right: [0] }));
 }
 
 /** [batch, free of the left, contracted] x [batch, contracted, free of the right]. */
-function contraction(reading: Reading, axes: readonly string[], batch: Pairs, contracted: Pairs): MlirValue {
-  const { reader } = reading;
+function contraction(reading: Reading, batch: Pairs, contracted: Pairs): MlirValue {
   const [left, right] = [operandAt(reading), operandAt(reading, 1)];
   const [freeLeft, freeRight] = [
     freeAxes(left, [...batch.left, ...contracted.left]),
@@ -175,56 +162,30 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
   const dtype = dtypeIn(resultType(reading));
   const extents = (value: MlirValue, own: readonly number[]): readonly number[] =>
     own.map((axis) => at(value.type.shape, axis));
-  return madeValue(reading, axes, () => {
+  return madeValue(reading, () => {
     // A wider result is computed in its dtype, of the same products.
     const wide = (value: MlirValue): TensorView => {
-      const tensor = wholeOn(reader, value, axes);
+      const tensor = ownWhole(reading, value);
       return tensor.dtype === dtype ? tensor : cast(tensor, dtype);
     };
-    const ordered = (value: MlirValue, order: readonly number[]): TensorView => {
-      const tensor = wide(value);
-      const all = [...axes.keys(), ...shiftedAxes(order, axes)];
-      return all.every((axis, i) => axis === i) ? tensor : permute(tensor, all);
-    };
-    const leading = (tensor: TensorView): readonly number[] => readExtents(tensor).slice(0, axes.length);
     const depth = elementCount(extents(left, contracted.left));
-    let a = ordered(left, [...batch.left, ...freeLeft, ...contracted.left]);
-    let b = ordered(right, [...batch.right, ...contracted.right, ...freeRight]);
+    let a = permutedTo(wide(left), [...batch.left, ...freeLeft, ...contracted.left]);
+    let b = permutedTo(wide(right), [...batch.right, ...contracted.right, ...freeRight]);
     const batches = extents(left, batch.left);
-    // Without batch axes the right operand is a matrix, and all free axes of the left may stay.
-    const isMatrix = batches.length === 0 && axes.length === 0;
-    if (contracted.left.length !== 1) a = reshape(a, [...leading(a), ...batches, ...extents(left, freeLeft), depth]);
+    if (contracted.left.length !== 1) a = reshape(a, [...batches, ...extents(left, freeLeft), depth]);
     if (contracted.right.length !== 1 || freeRight.length !== 1) {
-      b = reshape(b, [...leading(b), ...batches, depth, elementCount(extents(right, freeRight))]);
+      b = reshape(b, [...batches, depth, elementCount(extents(right, freeRight))]);
     }
-    const firstFree = axes.length + batches.length;
-    if (freeLeft.length === 0)
-      a = broadcast(a, [
-        ...readExtents(a)
-          .slice(0, firstFree)
-          .map(() => false),
-        true,
-        false,
-      ]);
-    else if (!isMatrix && freeLeft.length > 1) {
-      // All free axes but the last are batch axes, along which the right operand repeats.
-      const added = freeLeft.slice(1).map(() => true);
-      b = broadcast(b, [
-        ...readExtents(b)
-          .slice(0, firstFree)
-          .map(() => false),
-        ...added,
-        false,
-        false,
-      ]);
-    }
+    const firstFree = batches.length;
+    if (freeLeft.length === 0) a = withAxes(a, firstFree, 1);
+    // All free axes but the last are batch axes, along which the right operand repeats: a matrix does so as it is.
+    else if (firstFree > 0) b = withAxes(b, firstFree, freeLeft.length - 1);
     const product = matmul(a, b);
     if (freeLeft.length > 0 && freeRight.length === 1) return product;
-    const found = readExtents(product);
     const rest = freeLeft.length === 0 ? [firstFree] : [];
-    const dropped = freeRight.length === 0 ? [...rest, found.length - 1] : rest;
+    const dropped = freeRight.length === 0 ? [...rest, product.rank - 1] : rest;
     if (freeRight.length < 2) return squeeze(product, dropped);
-    return reshape(product, [...leading(product), ...shape]);
+    return reshape(product, shape);
   });
 }
 

@@ -5,7 +5,6 @@ import {
   type BinaryOperand,
   bitAnd,
   bitXor,
-  broadcast,
   cast,
   clamp,
   div,
@@ -34,9 +33,10 @@ import { subexpressions } from "../../../numerics/scalar/split-shared.ts";
 import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";
-import { dtypeIn, type Element, sizesOf, splatOf, tensorOn, type MlirValue } from "../value.ts";
+import { dtypeIn, manualAxes, sizesOf, splatOf, ownView, type Element, type MlirValue } from "../value.ts";
 import {
   contradicted,
+  foldedValue,
   isSameType,
   madeValue,
   mostKnown,
@@ -53,12 +53,12 @@ import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 /** The elements of an elementwise result, if all operands are known; null otherwise. */
 function knownOf(
   { reader }: Reading,
-  axes: readonly string[],
   values: readonly MlirValue[],
   resultOf: (...operands: readonly Element[]) => Element | null,
   cut = false,
 ): readonly Element[] | null {
   if (values.some(({ known }) => known === null)) return null;
+  const axes = manualAxes(reader, values);
   const lists = values.map(({ known }) => known);
   const lengths = lists.map((list) => list?.length ?? 0);
   const length = Math.max(...lengths);
@@ -97,9 +97,9 @@ function isExact(expression: Expression): boolean {
 }
 
 /** A value as an operand: a number where all of its elements are equal. */
-function operandOf(value: MlirValue, axes: readonly string[]): TensorView | number | bigint {
+function operandOf(reading: Reading, value: MlirValue): TensorView | number | bigint {
   const element = splatOf(value);
-  return element !== null && value.type.element !== "i1" ? element : tensorOn(value, axes);
+  return element !== null && value.type.element !== "i1" ? element : ownView(reading, value);
 }
 
 function requireAlike(reading: Reading, values: readonly MlirValue[]): void {
@@ -118,26 +118,21 @@ function binaryRow(
   op: BinaryOpType,
   { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {},
 ): ReadRow {
-  return readRow((reading, axes) => {
+  return readRow((reading) => {
     const values = [operandAt(reading), operandAt(reading, 1)] as const;
     requireAlike(reading, values);
     const [a, b] = values;
     const same = neutral(op, a, b);
-    if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
+    if (same !== null && isSameType(same.type, resultType(reading))) return same;
     const cut = cuts && wraps(a);
-    const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)), cut);
-    return madeValue(
-      reading,
-      axes,
-      () => {
-        const right = operandOf(b, axes);
-        // One of them has to be a tensor.
-        const left = typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes);
-        const result = binary(op, left, right);
-        return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
-      },
-      known,
-    );
+    const known = knownOf(reading, values, binaryResult(op, dtypeIn(a.type)), cut);
+    return foldedValue(reading, known, () => {
+      const right = operandOf(reading, b);
+      // One of them has to be a tensor.
+      const left = typeof right === "object" ? operandOf(reading, a) : ownView(reading, a);
+      const result = binary(op, left, right);
+      return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
+    });
   }, note);
 }
 
@@ -151,24 +146,19 @@ function neutral(op: BinaryOpType, a: MlirValue, b: MlirValue): MlirValue | null
 }
 
 function unaryRow(op: UnaryOpType): ReadRow {
-  return readRow((reading, axes) => {
+  return readRow((reading) => {
     const value = operandAt(reading);
-    const known = knownOf(reading, axes, [value], unaryResult(op, dtypeIn(value.type)));
-    return madeValue(
-      reading,
-      axes,
-      () => {
-        const tensor = tensorOn(value, axes);
-        return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
-      },
-      known,
-    );
+    const known = knownOf(reading, [value], unaryResult(op, dtypeIn(value.type)));
+    return foldedValue(reading, known, () => {
+      const tensor = ownView(reading, value);
+      return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
+    });
   });
 }
 
 /** A row for an op of one operand that several of Braid's ops express. */
 function composed(make: (tensor: TensorView) => TensorView): ReadRow {
-  return readRow((reading, axes) => madeValue(reading, axes, () => make(tensorOn(operandAt(reading), axes))));
+  return readRow((reading) => madeValue(reading, () => make(ownView(reading, operandAt(reading)))));
 }
 
 const comparisons: ReadonlyMap<string, BinaryOpType> = new Map<string, BinaryOpType>([
@@ -186,75 +176,51 @@ function directionOf(reading: Reading): BinaryOpType {
   return comparisons.get(word ?? "") ?? refuse(reading, `the direction ${word}`, [...comparisons.keys()].join(", "));
 }
 
-function compareValues(reading: Reading, axes: readonly string[]): MlirValue {
+function compareValues(reading: Reading): MlirValue {
   const values = [operandAt(reading), operandAt(reading, 1)] as const;
   requireAlike(reading, values);
   const op = directionOf(reading);
   const [a, b] = values;
-  const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)));
-  return madeValue(
-    reading,
-    axes,
-    () => {
-      const right = operandOf(b, axes);
-      return binary(op, typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes), right);
-    },
-    known,
-  );
+  const known = knownOf(reading, values, binaryResult(op, dtypeIn(a.type)));
+  return foldedValue(reading, known, () => {
+    const right = operandOf(reading, b);
+    return binary(op, typeof right === "object" ? operandOf(reading, a) : ownView(reading, a), right);
+  });
 }
 
-function selectValues(reading: Reading, axes: readonly string[]): MlirValue {
+function selectValues(reading: Reading): MlirValue {
   const [condition, a, b] = [operandAt(reading), operandAt(reading, 1), operandAt(reading, 2)];
   requireAlike(reading, [a, b]);
   const chosen = splatOf(condition);
-  const taken = chosen === 0 ? b : a;
-  if (chosen !== null && taken.axes.length === axes.length) return taken;
+  if (chosen !== null) return chosen === 0 ? b : a;
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
-  const known = isOne ? null : knownOf(reading, axes, [condition, a, b], chosenOf);
-  return madeValue(
-    reading,
-    axes,
-    () => {
-      const second = operandOf(b, axes);
-      const first = typeof second === "object" ? operandOf(a, axes) : tensorOn(a, axes);
-      return where(oneOn(condition, axes, rank), first, second);
-    },
-    known,
-  );
+  const known = isOne ? null : knownOf(reading, [condition, a, b], chosenOf);
+  return foldedValue(reading, known, () => {
+    const second = operandOf(reading, b);
+    const first = typeof second === "object" ? operandOf(reading, a) : ownView(reading, a);
+    return where(ownView(reading, condition), first, second);
+  });
 }
 
 /** `clamp %low, %x, %high`, whose bounds may be scalars. */
-function clampValues(reading: Reading, axes: readonly string[]): MlirValue {
+function clampValues(reading: Reading): MlirValue {
   const [low, value, high] = [operandAt(reading), operandAt(reading, 1), operandAt(reading, 2)];
-  const { length: rank } = value.type.shape;
-  const bound = (of: MlirValue): BinaryOperand => (splatOf(of) === null ? oneOn(of, axes, rank) : operandOf(of, axes));
-  return madeValue(reading, axes, () => clamp(tensorOn(value, axes), bound(low), bound(high)));
+  const bound = (of: MlirValue): BinaryOperand =>
+    splatOf(of) === null ? ownView(reading, of) : operandOf(reading, of);
+  return madeValue(reading, () => clamp(ownView(reading, value), bound(low), bound(high)));
 }
 
-/** The tensor of a value that may be a scalar beside values of `rank` axes. */
-function oneOn(value: MlirValue, axes: readonly string[], rank: number): TensorView {
-  const tensor = tensorOn(value, axes);
-  const missing = rank - value.type.shape.length;
-  if (missing === 0 || tensor.rank === 0) return tensor;
-  return broadcast(tensor, [...axes.map(() => false), ...Array.from({ length: missing }, () => true)]);
-}
-
-function convertValue(reading: Reading, axes: readonly string[]): MlirValue {
+function convertValue(reading: Reading): MlirValue {
   const value = operandAt(reading);
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
-  const known = knownOf(reading, axes, [value], (x) => castOf(from, to, x), type.element === "ui32");
-  const converted = madeValue(
-    reading,
-    axes,
-    () => {
-      const tensor = from === to ? tensorOn(value, axes) : cast(tensorOn(value, axes), to);
-      return type.element === "ui32" && from !== "bool" ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
-    },
-    known,
-  );
+  const known = knownOf(reading, [value], (x) => castOf(from, to, x), type.element === "ui32");
+  const converted = foldedValue(reading, known, () => {
+    const tensor = from === to ? ownView(reading, value) : cast(ownView(reading, value), to);
+    return type.element === "ui32" && from !== "bool" ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
+  });
   return value.counts === undefined ? converted : { ...converted, counts: value.counts };
 }
 
@@ -263,21 +229,16 @@ function isFloat({ dtype }: TensorView): boolean {
 }
 
 /** The remainder of XLA has the sign of the dividend. */
-const remainderRow = readRow((reading, axes) => {
+const remainderRow = readRow((reading) => {
   const values = [operandAt(reading), operandAt(reading, 1)] as const;
   requireAlike(reading, values);
   const [a, b] = values;
   if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
-  const known = knownOf(reading, axes, values, remainderIn(dtypeIn(a.type)));
-  return madeValue(
-    reading,
-    axes,
-    () => {
-      const [x, y] = [tensorOn(a, axes), operandOf(b, axes)];
-      return sub(x, mul(div(x, y), y));
-    },
-    known,
-  );
+  const known = knownOf(reading, values, remainderIn(dtypeIn(a.type)));
+  return foldedValue(reading, known, () => {
+    const [x, y] = [ownView(reading, a), operandOf(reading, b)];
+    return sub(x, mul(div(x, y), y));
+  });
 }, "of integers");
 
 function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
@@ -285,44 +246,44 @@ function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
 }
 
 /** Bits that move in from the left are 0. */
-const shiftRightLogical = readRow((reading, axes) => {
+const shiftRightLogical = readRow((reading) => {
   const [a, b] = [operandAt(reading), operandAt(reading, 1)];
   const by = splatOf(b);
   const bits = a.type.element === "i64" ? 64n : 32n;
   if (by === null || Number(by) < 0 || BigInt(by) >= bits) {
     return refuse(reading, "a distance that is not a constant below the number of bits", "a constant distance");
   }
-  return madeValue(reading, axes, () => {
-    const moved = shiftRight(tensorOn(a, axes), by);
+  return madeValue(reading, () => {
+    const moved = shiftRight(ownView(reading, a), by);
     if (by === 0 || by === 0n || wraps(a)) return moved;
     return bitAnd(moved, 2n ** (bits - BigInt(by)) - 1n);
   });
 }, "by a constant");
 
 /** Integer powers of a small constant exponent are products. */
-const powerRow = readRow((reading, axes) => {
+const powerRow = readRow((reading) => {
   const [a, b] = [operandAt(reading), operandAt(reading, 1)];
   requireAlike(reading, [a, b]);
   const element = splatOf(b);
-  return madeValue(reading, axes, () => {
-    const x = tensorOn(a, axes);
+  return madeValue(reading, () => {
+    const x = ownView(reading, a);
     const exponent = element === null ? null : Number(element);
     if (exponent !== null && Number.isInteger(exponent) && exponent >= 1 && exponent <= 4) {
       return Array.from({ length: exponent - 1 }).reduce<TensorView>((product) => mul(product, x), x);
     }
     if (!isFloat(x)) refuse(reading, "integers", "floats, or a constant exponent from 1 to 4");
-    return pow(x, operandOf(b, axes));
+    return pow(x, operandOf(reading, b));
   });
 }, "of integers: exponents from 1 to 4");
 
-const notRow = readRow((reading, axes) => {
+const notRow = readRow((reading) => {
   const value = operandAt(reading);
   if (value.type.element !== "i1") {
     const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
-    return madeValue(reading, axes, () => bitXor(tensorOn(value, axes), all));
+    return madeValue(reading, () => bitXor(ownView(reading, value), all));
   }
-  const known = knownOf(reading, axes, [value], unaryResult("logicalNot", "bool"));
-  return madeValue(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
+  const known = knownOf(reading, [value], unaryResult("logicalNot", "bool"));
+  return foldedValue(reading, known, () => logicalNot(ownView(reading, value)));
 });
 
 /** Of bool and of integers. */
@@ -354,11 +315,11 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.clamp": readRow(clampValues),
   "stablehlo.convert": readRow(convertValue),
   "stablehlo.abs": unaryRow("abs"),
-  "stablehlo.negate": readRow((reading, axes) => {
+  "stablehlo.negate": readRow((reading) => {
     const value = operandAt(reading);
-    const known = knownOf(reading, axes, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value));
-    const negated = (): TensorView => neg(tensorOn(value, axes));
-    return madeValue(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
+    const known = knownOf(reading, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value));
+    const negated = (): TensorView => neg(ownView(reading, value));
+    return foldedValue(reading, known, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()));
   }),
   "stablehlo.sign": unaryRow("sign"),
   "stablehlo.floor": unaryRow("floor"),

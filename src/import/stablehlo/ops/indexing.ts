@@ -6,11 +6,9 @@
 import {
   add,
   amax,
-  broadcast,
   cast,
   clamp,
   eq,
-  expand,
   full,
   gather,
   ge,
@@ -19,7 +17,6 @@ import {
   le,
   logicalAnd,
   mul,
-  permute,
   reshape,
   scatterAdd,
   slice,
@@ -30,7 +27,8 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
-import { splatOf, type MlirValue, wholeOn } from "../value.ts";
+import { broadcastTo, expandedTo, permutedTo, withAxes } from "../../views.ts";
+import { fusionOf, splatOf, type MlirValue, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -40,7 +38,6 @@ import {
   type Reading,
   refuse,
   readRow,
-  shiftedAxes,
 } from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
 import { counter } from "./slices.ts";
@@ -75,7 +72,6 @@ const scatterFields: Fields = {
 };
 
 interface Plan {
-  readonly axes: readonly string[];
   readonly vectorAxis: number;
   /** The shape of the indices without the axis of the vectors. */
   readonly vectors: readonly number[];
@@ -96,7 +92,6 @@ function planOf(
   reading: Reading,
   fields: Fields,
   sizesFor: (kept: readonly number[], window: readonly number[]) => readonly number[],
-  axes: readonly string[],
 ): Plan {
   const { reader, op } = reading;
   const [{ type }, indices] = [operandAt(reading), operandAt(reading, 1)];
@@ -140,44 +135,40 @@ function planOf(
   const free = vectors.flatMap((_, i) => (vectorBatch.includes(i) ? [] : [`v${i}`]));
   const wide = named.flatMap(({ axis, size }) => (size > 1 ? [`o${axis}`] : []));
   const inner = [...vectorBatch.map((i) => `v${i}`), ...free, ...wide, ...others.map((axis) => `o${axis}`)];
-  return { axes, vectorAxis, vectors, batch: batch ?? [], vectorBatch, named, others, outer, inner };
+  return { vectorAxis, vectors, batch: batch ?? [], vectorBatch, named, others, outer, inner };
 }
 
-/** The operand as [leading, batch, named axes joined, others]. */
-function joinedOperand({ reader }: Reading, value: MlirValue, plan: Plan, wide: boolean): TensorView {
-  const { axes, batch, named, others } = plan;
-  const tensor = wholeOn(reader, value, axes, wide);
-  const order = [...axes.keys(), ...shiftedAxes([...batch, ...named.map(({ axis }) => axis), ...others], axes)];
-  const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
+/** The operand as [batch, named axes joined, others]. */
+function joinedOperand(reading: Reading, value: MlirValue, plan: Plan): TensorView {
+  const { batch, named, others } = plan;
+  const tensor = ownWhole(reading, value);
+  const order = [...batch, ...named.map(({ axis }) => axis), ...others];
+  const moved = permutedTo(tensor, order);
   if (named.length === 1) return moved;
   const extents = readExtents(moved);
-  const first = axes.length + batch.length;
+  const first = batch.length;
   const joined = elementCount(extents.slice(first, first + named.length));
   return reshape(moved, [...extents.slice(0, first), joined, ...extents.slice(first + named.length)]);
 }
 
-/** The index of each element of each window, as [leading, batch, free vectors, wide axes of the window]. */
+/** The index of each element of each window, as [batch, free vectors, wide axes of the window]. */
 function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): TensorView {
   const { reader } = reading;
-  const { axes, named, vectors, vectorBatch, vectorAxis } = plan;
+  const { named, vectors, vectorBatch, vectorAxis } = plan;
   const value = operandAt(reading, 1);
   const { shape } = operandAt(reading).type;
-  const indices = wholeOn(reader, value, axes);
+  const indices = ownWhole(reading, value);
   const wide = named.filter(({ size }) => size > 1);
   const order = [...vectorBatch, ...vectors.flatMap((_, i) => (vectorBatch.includes(i) ? [] : [i]))];
-  const rank = axes.length + vectors.length + wide.length;
+  const rank = vectors.length + wide.length;
   let joined: TensorView | null = null;
   let inside: TensorView | null = null;
   for (const { axis, entry, size } of named) {
     const extent = at(shape, axis);
     let place: TensorView | null = null;
     if (entry !== null) {
-      const own = permutedTo(entryOf(indices, entry, axes.length + vectorAxis), [
-        ...axes.keys(),
-        ...shiftedAxes(order, axes),
-      ]);
-      const spread =
-        wide.length === 0 ? own : broadcast(own, [...readExtents(own).map(() => false), ...wide.map(() => true)]);
+      const own = permutedTo(entryOf(indices, entry, vectorAxis), order);
+      const spread = withAxes(own, own.rank, wide.length);
       if (outside === "clamp") place = clamp(spread, 0, extent - size);
       else {
         const fits = logicalAnd(ge(spread, 0), le(spread, extent - size));
@@ -186,7 +177,7 @@ function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): T
       }
     }
     if (size > 1) {
-      const position = axes.length + vectors.length + wide.findIndex((each) => each.axis === axis);
+      const position = vectors.length + wide.findIndex((each) => each.axis === axis);
       const counted = counter(reader, size, position, rank, indices.dtype);
       place = place === null ? counted : add(place, counted);
     }
@@ -195,10 +186,6 @@ function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): T
   }
   if (joined === null) return refuse(reading, "no indexed axis", "at least one indexed axis");
   return inside === null ? joined : where(inside, joined, -1);
-}
-
-function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
-  return order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
 }
 
 /** Entry `i` of all index vectors. */
@@ -224,55 +211,39 @@ function flatAfter(tensor: TensorView, prefix: number, count: number): TensorVie
 
 /** [prefix, n] as [prefix, n, others], repeated along `others`. */
 function repeated(tensor: TensorView, shape: readonly number[]): TensorView {
-  const missing = Array.from({ length: shape.length - tensor.rank }, () => true);
-  const ranked =
-    missing.length === 0 ? tensor : broadcast(tensor, [...readExtents(tensor).map(() => false), ...missing]);
-  return readExtents(ranked).every((extent, i) => extent === shape[i]) ? ranked : expand(ranked, shape);
+  return expandedTo(withAxes(tensor, tensor.rank, shape.length - tensor.rank), shape);
 }
 
-/** The axes of `tensor`, after leading ones, are `from`; the result's are `to`, with extent 1 where `from` lacks one. */
-function relabelled(
-  tensor: TensorView,
-  axes: readonly string[],
-  from: readonly string[],
-  to: readonly string[],
-): TensorView {
+/** The axes of `tensor` are `from`; the result's are `to`, with extent 1 where `from` lacks one. */
+function relabelled(tensor: TensorView, from: readonly string[], to: readonly string[]): TensorView {
   const order = to.flatMap((label) => (from.includes(label) ? [from.indexOf(label)] : []));
-  const moved = permutedTo(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
-  const flags = [...axes.map(() => false), ...to.map((label) => !from.includes(label))];
-  return flags.includes(true) ? broadcast(moved, flags) : moved;
+  return broadcastTo(permutedTo(tensor, order), to.length, (axis) => !from.includes(at(to, axis)));
 }
 
-function gatherValues(reading: Reading, axes: readonly string[]): MlirValue {
+function gatherValues(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const value = operandAt(reading);
   const sizes = numbers(reader, op, ["slice_sizes"]);
-  const plan = planOf(reading, gatherFields, () => sizes, axes);
-  return madeValue(reading, axes, () => {
+  const plan = planOf(reading, gatherFields, () => sizes);
+  return madeValue(reading, () => {
     const index = joinedIndex(reading, plan, "clamp");
-    const prefix = axes.length + plan.batch.length;
-    if (prefix === 0)
-      return relabelled(
-        indexSelect(joinedOperand(reading, value, plan, false), 0, index),
-        axes,
-        plan.inner,
-        plan.outer,
-      );
-    const tensor = joinedOperand(reading, value, plan, true);
+    const prefix = plan.batch.length;
+    const tensor = joinedOperand(reading, value, plan);
+    if (prefix === 0) return relabelled(indexSelect(tensor, 0, index), plan.inner, plan.outer);
     const shape = readExtents(index);
     const flat = flatAfter(index, prefix, shape.length - prefix);
     const own = readExtents(tensor);
     const wanted = own.with(prefix, elementCount(shape.slice(prefix)));
     const found = gather(tensor, prefix, repeated(flat, wanted));
     const whole = [...own.slice(0, prefix), ...shape.slice(prefix), ...own.slice(prefix + 1)];
-    return relabelled(reshape(found, whole), axes, plan.inner, plan.outer);
+    return relabelled(reshape(found, whole), plan.inner, plan.outer);
   });
 }
 
 /** Beyond this many pairs of updates, the last of equal indices is not looked for. */
 const mostPairs = 2 ** 24;
 
-function scatterValues(reading: Reading, axes: readonly string[]): MlirValue {
+function scatterValues(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const [value, updates] = [operandAt(reading), operandAt(reading, 2)];
   const region = firstRegion(reading);
@@ -285,11 +256,11 @@ function scatterValues(reading: Reading, axes: readonly string[]): MlirValue {
     value.type.shape.map((_, axis) =>
       kept.includes(axis) ? at(updates.type.shape, at(window, kept.indexOf(axis))) : 1,
     );
-  const plan = planOf(reading, scatterFields, sizesFor, axes);
+  const plan = planOf(reading, scatterFields, sizesFor);
   const isUnique = wordIn(attributeOf(op, "unique_indices")) === "true";
-  return madeValue(reading, axes, () => {
-    const prefix = axes.length + plan.batch.length;
-    const joined = joinedOperand(reading, value, plan, true);
+  return madeValue(reading, () => {
+    const prefix = plan.batch.length;
+    const joined = joinedOperand(reading, value, plan);
     const index = joinedIndex(reading, plan, "drop");
     const count = readExtents(index).length - prefix;
     const source = updatesOf(reading, updates, plan);
@@ -299,7 +270,7 @@ function scatterValues(reading: Reading, axes: readonly string[]): MlirValue {
     const added = flatAfter(source, prefix, count);
     if (sets && !isUnique) flat = lastOf(reading, flat);
     const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView =>
-      full(reader.fusion, shape, 0, dtype);
+      full(fusionOf(reader), shape, 0, dtype);
     const places = repeated(flat, readExtents(added));
     if (!sets) return restored(scatterAdd(joined, prefix, places, added), value, plan);
     const isBool = joined.dtype === "bool";
@@ -309,43 +280,31 @@ function scatterValues(reading: Reading, axes: readonly string[]): MlirValue {
     const before = splatOf(value);
     if (before !== null && Number(before) === 0) return restored(moved, value, plan);
     const plain = own.slice(0, prefix + 1);
-    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(reader.fusion, readExtents(flat), 1, "int"));
-    const isHit = repeatedFlags(gt(hits, 0), own.length);
+    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(fusionOf(reader), readExtents(flat), 1, "int"));
+    const isHit = withAxes(gt(hits, 0), prefix + 1, own.length - prefix - 1);
     return restored(where(isHit, moved, joined), value, plan);
   });
 }
 
-function repeatedFlags(tensor: TensorView, rank: number): TensorView {
-  const missing = Array.from({ length: rank - tensor.rank }, () => true);
-  return missing.length === 0 ? tensor : broadcast(tensor, [...readExtents(tensor).map(() => false), ...missing]);
-}
-
-/** The updates as [leading, batch, free vectors, wide axes of the window, others]. */
-function updatesOf({ reader }: Reading, updates: MlirValue, { axes, outer, inner }: Plan): TensorView {
-  const tensor = wholeOn(reader, updates, axes, true);
+/** The updates as [batch, free vectors, wide axes of the window, others]. */
+function updatesOf(reading: Reading, updates: MlirValue, { outer, inner }: Plan): TensorView {
+  const tensor = ownWhole(reading, updates);
   const single = outer.flatMap((label, i) => (inner.includes(label) ? [] : [i]));
-  const bare = single.length === 0 ? tensor : squeeze(tensor, shiftedAxes(single, axes));
+  const bare = single.length === 0 ? tensor : squeeze(tensor, single);
   return relabelled(
     bare,
-    axes,
     outer.filter((label) => inner.includes(label)),
     inner,
   );
 }
 
-/** [leading, batch, joined, others] in the order of the operand's axes. */
-function restored(tensor: TensorView, { type }: MlirValue, { axes, batch, named, others }: Plan): TensorView {
+/** [batch, joined, others] in the order of the operand's axes. */
+function restored(tensor: TensorView, { type }: MlirValue, { batch, named, others }: Plan): TensorView {
   const order = [...batch, ...named.map(({ axis }) => axis), ...others];
-  const extents = readExtents(tensor);
-  const split = [...extents.slice(0, axes.length), ...order.map((axis) => at(type.shape, axis))];
+  const split = order.map((axis) => at(type.shape, axis));
   const apart = named.length === 1 ? tensor : reshape(tensor, split);
-  return permutedTo(apart, [
-    ...axes.keys(),
-    ...shiftedAxes(
-      type.shape.map((_, axis) => order.indexOf(axis)),
-      axes,
-    ),
-  ]);
+  const places = type.shape.map((_, axis) => order.indexOf(axis));
+  return permutedTo(apart, places);
 }
 
 /** Of equal indices the last one stays, and the others become -1. `index`: [prefix, n]. */
@@ -360,8 +319,7 @@ function lastOf(reading: Reading, index: TensorView): TensorView {
       `unique_indices = true, or at most ${Math.floor(Math.sqrt(mostPairs))} updates`,
     );
   }
-  const none = shape.map(() => false);
-  const [row0, column] = [broadcast(index, [...none, true]), broadcast(index, [...none.slice(1), true, false])];
+  const [row0, column] = [withAxes(index, shape.length, 1), withAxes(index, shape.length - 1, 1)];
   const [i, j] = [
     counter(reading.reader, n, shape.length - 1, shape.length + 1, index.dtype),
     counter(reading.reader, n, shape.length, shape.length + 1, index.dtype),

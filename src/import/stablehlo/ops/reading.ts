@@ -4,11 +4,12 @@ import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import type { Manual } from "../groups.ts";
 import { madeAt } from "../../origins.ts";
-import { readExtents } from "../../manual/parts.ts";
+import { type DevicePart, readExtents } from "../../manual/parts.ts";
 import { invalidText, type Reader, unsupported } from "../reader.ts";
 import type { Operation, OpRegion, Type } from "../syntax/nodes.ts";
 import {
   computed,
+  madeOnParts,
   manualAxes,
   dtypeIn,
   dtypeOf,
@@ -128,47 +129,55 @@ export function contradicted({ reader, op }: Reading, found: string, expected: s
 }
 
 /** The result of the op as the tensor that `make` gives, which must have the result's type. */
-export function madeValue(
+export function madeValue(reading: Reading, make: () => TensorView): MlirValue {
+  const [value] = madeValues(reading, () => [make()]);
+  return value ?? contradicted(reading, "no result", "one result");
+}
+
+/** The same with its elements, if the file gives them; the tensor is made when it is asked for. */
+export function foldedValue(reading: Reading, known: readonly Element[] | null, make: () => TensorView): MlirValue {
+  if (known === null) return madeValue(reading, make);
+  const { reader, operands } = reading;
+  const [type, axes] = [resultType(reading), manualAxes(reader, operands)];
+  if (axes.length > 0) return knownValue(reader, type, axes, known);
+  return { type, axes, known, tensor: once(() => madeValue(reading, make).tensor()) };
+}
+
+/** All results; `values`: what `make` reads. */
+export function madeValues(
   reading: Reading,
-  axes: readonly string[],
-  make: () => TensorView,
-  known: readonly Element[] | null = null,
-  result = 0,
-): MlirValue {
+  make: () => readonly TensorView[],
+  values: readonly MlirValue[] = reading.operands,
+): readonly MlirValue[] {
   const { reader, op } = reading;
-  const type = resultType(reading, result);
-  const checked = (): TensorView =>
-    madeAt(reader, op.position, () => {
-      const tensor = make();
-      requireTyped(reading, tensor, type, axes.length);
-      return tensor;
+  return madeAt(reader, op.position, () => {
+    const parts = madeOnParts(reader, values, () => {
+      const tensors = make();
+      tensors.forEach((tensor, i) => {
+        requireTyped(reading, { tensor, axes: [] }, resultType(reading, i));
+      });
+      return tensors;
     });
-  if (known !== null && axes.length > 0) return knownValue(reader, type, axes, known);
-  if (known !== null) return { type, axes, known, tensor: once(checked) };
-  // A closure here would keep the reading of every op.
-  return computed(type, axes, checked());
+    return parts.map(({ tensor, axes }, i) => computed(resultType(reading, i), axes, tensor));
+  });
 }
 
 /** An axis of extent 1 stands for one along which the tensor repeats. */
-function requireTyped(reading: Reading, tensor: TensorView, type: ValueType, leading: number): void {
-  const found = readExtents(tensor).slice(leading);
+export function requireTyped(
+  reading: Reading,
+  { tensor, axes }: Pick<DevicePart, "tensor" | "axes">,
+  type: ValueType,
+): void {
+  const found = readExtents(tensor).slice(axes.length);
   const fits =
     found.length === type.shape.length && found.every((extent, i) => extent === 1 || extent === type.shape[i]);
   if (fits && tensor.dtype === dtypeIn(type)) return;
   contradicted(reading, `a result of ${tensor.dtype} [${found.join(", ")}]`, typeText(type));
 }
 
-/** A row of an op with one result, which differs over the dimensions of any of its operands. */
-export function readRow(read: (reading: Reading, axes: readonly string[]) => MlirValue, note?: string): ReadRow {
-  return {
-    read: (reading) => [read(reading, manualAxes(reading.reader, reading.operands))],
-    ...(note === undefined ? {} : { note }),
-  };
-}
-
-/** The axes of a value's tensor that stand for its own axes. */
-export function shiftedAxes(axes: readonly number[], leading: readonly string[]): readonly number[] {
-  return axes.map((axis) => axis + leading.length);
+/** A row of an op with one result. */
+export function readRow(read: (reading: Reading) => MlirValue, note?: string): ReadRow {
+  return { read: (reading) => [read(reading)], ...(note === undefined ? {} : { note }) };
 }
 
 export function firstRegion({ reader, op }: Reading, position = 0): OpRegion {

@@ -1,5 +1,5 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
-import { amax, amin, argmax, broadcast, cast, neg, prod, sum } from "../../../ir/api/ops.ts";
+import { amax, amin, argmax, cast, neg, prod, sum } from "../../../ir/api/ops.ts";
 import { binary } from "../../../ir/api/ops/apply.ts";
 import { scan } from "../../../ir/api/ops/ordered.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -8,18 +8,18 @@ import type { BinaryOpType } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
 import type { OpRegion } from "../syntax/nodes.ts";
-import { manualAxes, dtypeIn, splat, splatOf, tensorOn, type MlirValue, type ValueType, wholeOn } from "../value.ts";
+import { dtypeIn, splat, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
   madeValue,
+  madeValues,
   operandAt,
   type ReadRow,
   type Reading,
   refuse,
   resultType,
   readRow,
-  shiftedAxes,
   soleOpOf,
   valueType,
 } from "./reading.ts";
@@ -29,7 +29,7 @@ interface Combiner {
   readonly binary: BinaryOpType;
 }
 
-const combiners: Readonly<Record<string, Combiner>> = {
+const combinersByName: Readonly<Record<string, Combiner>> = {
   "stablehlo.add": { reduction: "sum", binary: "add" },
   "stablehlo.multiply": { reduction: "prod", binary: "mul" },
   "stablehlo.maximum": { reduction: "amax", binary: "maximum" },
@@ -48,7 +48,7 @@ const reductions: { readonly [R in ReductionOpType]: (tensor: TensorView, axes: 
 /** The combiner of an op name; of bools, `add` is `or` and `multiply` is `and`. */
 function combinerNamed({ element }: ValueType, name: string): Combiner | null {
   const isBool = element === "i1";
-  const known = combiners[(isBool && bools[name]) || name] ?? null;
+  const known = combinersByName[(isBool && bools[name]) || name] ?? null;
   return !isBool && (name === "stablehlo.or" || name === "stablehlo.and") ? null : known;
 }
 
@@ -107,10 +107,10 @@ function triedCombiner(reading: Reading, region: OpRegion, { element }: ValueTyp
   const results = all.map(([a, b]) => tried(a, b));
   const fits = (combine: (a: number, b: number) => number): boolean =>
     all.every(([a, b], i) => combine(a, b) === results[i]);
-  if (!isBool && fits((a, b) => a + b)) return combiners["stablehlo.add"] ?? null;
-  if (!isBool && fits((a, b) => a * b)) return combiners["stablehlo.multiply"] ?? null;
-  if (fits(Math.max)) return combiners["stablehlo.maximum"] ?? null;
-  return fits(Math.min) ? (combiners["stablehlo.minimum"] ?? null) : null;
+  if (!isBool && fits((a, b) => a + b)) return combinersByName["stablehlo.add"] ?? null;
+  if (!isBool && fits((a, b) => a * b)) return combinersByName["stablehlo.multiply"] ?? null;
+  if (fits(Math.max)) return combinersByName["stablehlo.maximum"] ?? null;
+  return fits(Math.min) ? (combinersByName["stablehlo.minimum"] ?? null) : null;
 }
 
 export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: readonly number[]): TensorView {
@@ -119,53 +119,41 @@ export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: re
 
 function reduce(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
-  const axes = manualAxes(reader, operands);
   const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), operandAt(reading).type.shape.length);
   const count = operands.length / 2;
   if (!Number.isInteger(count))
     contradicted(reading, `${operands.length} operands`, "an initial value for each operand");
   const [axis] = over;
   if (count === 2 && over.length === 1 && axis !== undefined && operandAt(reading, 1).counts === axis) {
-    return argumentOfExtremum(reading, axes, axis);
+    return argumentOfExtremum(reading, axis);
   }
   const word = wordIn(op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1] ?? null);
-  return Array.from({ length: count }, (_, i) => {
-    const [value, initial] = [operandAt(reading, i), operandAt(reading, count + i)];
-    const combiner =
-      op.regions.length > 0 || word === null
-        ? combinerOf(reading, value.type, i)
-        : (combinerNamed(value.type, word) ??
-          refuse(reading, `a combination by ${word}`, "add, multiply, maximum or minimum"));
-    return madeValue(
-      reading,
-      axes,
-      () => {
-        const reduced = reduceWith(wholeOn(reader, value, axes), combiner, shiftedAxes(over, axes));
-        const dtype = dtypeIn(value.type);
-        const element = splatOf(initial);
-        if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity(dtype))) {
-          return reduced;
-        }
-        const isNumber = element !== null && dtype !== "bool";
-        return binary(combiner.binary, reduced, isNumber ? element : startOn(initial, axes, reduced));
-      },
-      null,
-      i,
+  const combiners = Array.from({ length: count }, (_, i) => {
+    const { type } = operandAt(reading, i);
+    if (op.regions.length > 0 || word === null) return combinerOf(reading, type, i);
+    return (
+      combinerNamed(type, word) ?? refuse(reading, `a combination by ${word}`, "add, multiply, maximum or minimum")
     );
   });
-}
-
-function startOn(initial: MlirValue, axes: readonly string[], reduced: TensorView): TensorView {
-  const start = tensorOn(initial, axes);
-  const missing = Array.from({ length: start.rank === 0 ? 0 : reduced.rank - start.rank }, () => true);
-  return missing.length === 0 ? start : broadcast(start, [...axes.map(() => false), ...missing]);
+  return madeValues(reading, () =>
+    combiners.map((combiner, i) => {
+      const [value, initial] = [operandAt(reading, i), operandAt(reading, count + i)];
+      const reduced = reduceWith(ownWhole(reading, value), combiner, over);
+      const dtype = dtypeIn(value.type);
+      const element = splatOf(initial);
+      const { identity } = reductionFunctions[combiner.reduction];
+      if (element !== null && Number(element) === Number(identity(dtype))) return reduced;
+      const isNumber = element !== null && dtype !== "bool";
+      return binary(combiner.binary, reduced, isNumber ? element : ownView(reading, initial));
+    }),
+  );
 }
 
 /**
  * `reduce (x, iota)` whose region keeps the larger value and its index. The region is tried on pairs that tell argmax
  * from argmin and from all else: which of two wins, also of equal ones in either order.
  */
-function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: number): readonly MlirValue[] {
+function argumentOfExtremum(reading: Reading, axis: number): readonly MlirValue[] {
   const { reader } = reading;
   const [value, index] = [operandAt(reading), operandAt(reading, 1)];
   const region = firstRegion(reading);
@@ -191,16 +179,14 @@ function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: num
       "the first largest or smallest value and its index",
     );
   const type = resultType(reading, 1);
-  const position = axis + axes.length;
-  const whole = (): TensorView => wholeOn(reader, value, axes);
-  return [
-    madeValue(reading, axes, () => (isMost ? amax : amin)(whole(), [position])),
-    madeValue(reading, axes, () => cast(argmax(isMost ? whole() : neg(whole()), position), dtypeIn(type)), null, 1),
-  ];
+  return madeValues(reading, () => {
+    const whole = ownWhole(reading, value);
+    return [(isMost ? amax : amin)(whole, [axis]), cast(argmax(isMost ? whole : neg(whole), axis), dtypeIn(type))];
+  });
 }
 
 /** A window that covers everything up to each index: `padding = [[n - 1, 0]]`, `window_dimensions = [n]`. */
-function reduceWindow(reading: Reading, axes: readonly string[]): MlirValue {
+function reduceWindow(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const value = operandAt(reading);
   const { shape } = value.type;
@@ -225,10 +211,10 @@ function reduceWindow(reading: Reading, axes: readonly string[]): MlirValue {
     return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
   }
   const combiner = combinerOf(reading, value.type);
-  return madeValue(reading, axes, () => {
-    const tensor = wholeOn(reader, value, axes);
+  return madeValue(reading, () => {
+    const tensor = ownWhole(reading, value);
     if (axis === undefined) return tensor;
-    return scan(combiner.reduction, tensor, axis + axes.length, !isForward);
+    return scan(combiner.reduction, tensor, axis, !isForward);
   });
 }
 

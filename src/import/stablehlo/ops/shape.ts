@@ -1,25 +1,28 @@
 /** Ops that move elements without computing. */
-import { broadcast, cast, cat, indexSelect, iota, pad, permute, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
+import { cast, cat, indexSelect, iota, pad, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { elementCount, positionOf } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
+import { alongAxis, broadcastTo, permutedTo, withAxes } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
   dtypeIn,
-  type Element,
+  fusionOf,
   knownElements,
   sizesOf,
   splatOf,
-  tensorOn,
+  ownView,
+  type Element,
   type MlirValue,
   type ValueType,
-  wholeOn,
+  ownWhole,
 } from "../value.ts";
 import {
   contradicted,
+  foldedValue,
   madeValue,
   mostKnown,
   operandAt,
@@ -28,10 +31,7 @@ import {
   refuse,
   resultType,
   readRow,
-  shiftedAxes,
 } from "./reading.ts";
-
-const keep = (axes: readonly unknown[]): readonly boolean[] => axes.map(() => false);
 
 /** The elements of a result, whose element `i` is element `from(i)` of the operand, if they are known. */
 function movedElements(
@@ -57,16 +57,12 @@ function movedElements(
   });
 }
 
-function broadcastInDim(reading: Reading, axes: readonly string[]): MlirValue {
+function broadcastInDim(reading: Reading): MlirValue {
   const value = operandAt(reading);
   const type = resultType(reading);
   const { length: rank } = type.shape;
-  const dims = requireAxes(
-    reading.reader,
-    reading.op,
-    numbers(reading.reader, reading.op, ["dims", "broadcast_dimensions"]),
-    rank,
-  );
+  const { reader, op } = reading;
+  const dims = requireAxes(reader, op, numbers(reader, op, ["dims", "broadcast_dimensions"]), rank);
   const fits =
     dims.length === value.type.shape.length &&
     dims.every((dim, i) => {
@@ -82,51 +78,38 @@ function broadcastInDim(reading: Reading, axes: readonly string[]): MlirValue {
   const known = movedElements(reading, value, type.shape, (index) =>
     dims.map((dim, i) => (at(value.type.shape, i) === 1 ? 0 : at(index, dim))),
   );
-  const result = madeValue(
-    reading,
-    axes,
-    () => {
-      const tensor = tensorOn(value, axes);
-      const order = dims.map((_, i) => i).toSorted((a, b) => at(dims, a) - at(dims, b));
-      const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
-      if (rank === dims.length) return sorted;
-      return broadcast(sorted, [...keep(axes), ...type.shape.map((_, i) => !dims.includes(i))]);
-    },
-    known,
-  );
+  const result = foldedValue(reading, known, () => {
+    const order = [...dims.keys()].toSorted((a, b) => at(dims, a) - at(dims, b));
+    return broadcastTo(permutedTo(ownView(reading, value), order), rank, (axis) => !dims.includes(axis));
+  });
   const counted = value.counts === undefined ? undefined : dims[value.counts];
   const isSame = counted !== undefined && at(value.type.shape, value.counts ?? 0) === at(type.shape, counted);
   return isSame ? { ...result, counts: counted } : result;
 }
 
-function isAscending(order: readonly number[]): boolean {
-  return order.every((each, i) => each === i);
-}
-
-function reshapeValue(reading: Reading, axes: readonly string[]): MlirValue {
+function reshapeValue(reading: Reading): MlirValue {
   const value = operandAt(reading);
   const { shape } = resultType(reading);
   if (elementCount(shape) !== elementCount(value.type.shape)) {
     contradicted(reading, `[${value.type.shape.join(", ")}]`, `as many elements as [${shape.join(", ")}]`);
   }
-  return madeValue(reading, axes, () => reshaped(reading, value, axes, shape), value.known);
+  return foldedValue(reading, value.known, () => reshaped(reading, value, shape));
 }
 
 /** Axes of extent 1 come and go without a reshape, and an axis that only repeats stays one. */
-function reshaped(reading: Reading, value: MlirValue, axes: readonly string[], shape: readonly number[]): TensorView {
+function reshaped(reading: Reading, value: MlirValue, shape: readonly number[]): TensorView {
   const own = value.type.shape;
   const [kept, wanted] = [own.filter((extent) => extent !== 1), shape.filter((extent) => extent !== 1)];
   if (kept.length === wanted.length && kept.every((extent, i) => extent === wanted[i])) {
-    const tensor = tensorOn(value, axes);
+    const tensor = ownView(reading, value);
     const dropped = own.flatMap((extent, i) => (extent === 1 ? [i] : []));
-    const bare = dropped.length === 0 ? tensor : squeeze(tensor, shiftedAxes(dropped, axes));
-    return shape.includes(1) ? broadcast(bare, [...keep(axes), ...shape.map((extent) => extent === 1)]) : bare;
+    const bare = dropped.length === 0 ? tensor : squeeze(tensor, dropped);
+    return broadcastTo(bare, shape.length, (axis) => shape[axis] === 1);
   }
-  const tensor = wholeOn(reading.reader, value, axes);
-  return reshape(tensor, [...readExtents(tensor).slice(0, axes.length), ...shape]);
+  return reshape(ownWhole(reading, value), shape);
 }
 
-function transposeValue(reading: Reading, axes: readonly string[]): MlirValue {
+function transposeValue(reading: Reading): MlirValue {
   const value = operandAt(reading);
   const { reader, op } = reading;
   const { length: rank } = value.type.shape;
@@ -134,36 +117,20 @@ function transposeValue(reading: Reading, axes: readonly string[]): MlirValue {
   if (order.length !== rank) contradicted(reading, `dims [${order.join(", ")}]`, `a place for each of ${rank} axes`);
   const { shape } = resultType(reading);
   const known = movedElements(reading, value, shape, (index) => order.map((_, axis) => at(index, order.indexOf(axis))));
-  return madeValue(
-    reading,
-    axes,
-    () => {
-      const tensor = tensorOn(value, axes);
-      return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
-    },
-    known,
-  );
+  return foldedValue(reading, known, () => permutedTo(ownView(reading, value), order));
 }
 
 /** `slice %x [0:2, 4:8:2]`, and `start_indices`, `limit_indices`, `strides`. */
-function sliceValue(reading: Reading, axes: readonly string[]): MlirValue {
+function sliceValue(reading: Reading): MlirValue {
   const value = operandAt(reading);
   const { reader, op } = reading;
   const { shape } = value.type;
   const [list] = op.items;
   const bounds = list?.kind === "group" ? list.items.map(boundsOf) : [];
-  const zeros = shape.map(() => 0);
+  const ones = shape.map(() => 1);
   const starts = list === undefined ? numbers(reader, op, ["start_indices"]) : bounds.map(([start]) => start);
   const stops = list === undefined ? numbers(reader, op, ["limit_indices"]) : bounds.map(([, stop]) => stop);
-  const steps =
-    list === undefined
-      ? numbers(
-          reader,
-          op,
-          ["strides"],
-          zeros.map(() => 1),
-        )
-      : bounds.map(([, , step]) => step);
+  const steps = list === undefined ? numbers(reader, op, ["strides"], ones) : bounds.map(([, , step]) => step);
   const fits = shape.every((extent, i) => {
     const [start = -1, stop = -1, step = 0] = [starts[i], stops[i], steps[i]];
     return start >= 0 && start <= stop && stop <= extent && step >= 1;
@@ -174,7 +141,7 @@ function sliceValue(reading: Reading, axes: readonly string[]): MlirValue {
   const known = movedElements(reading, value, resultType(reading).shape, (index) =>
     index.map((each, i) => at(starts, i) + each * at(steps, i)),
   );
-  return madeValue(reading, axes, () => sliced(tensorOn(value, axes), axes, shape, { starts, stops, steps }), known);
+  return foldedValue(reading, known, () => sliced(ownView(reading, value), shape, { starts, stops, steps }));
 }
 
 interface Cut {
@@ -184,12 +151,11 @@ interface Cut {
 }
 
 /** A slice of a tensor that may only repeat along some axes of `shape`. */
-export function sliced(tensor: TensorView, axes: readonly string[], shape: readonly number[], cut: Cut): TensorView {
+export function sliced(tensor: TensorView, shape: readonly number[], cut: Cut): TensorView {
   const own = readExtents(tensor);
   const all = own.map((extent, i) => {
-    const axis = i - axes.length;
-    const repeats = axis < 0 || extent !== at(shape, axis);
-    return repeats ? [0, extent, 1] : [at(cut.starts, axis), at(cut.stops, axis), at(cut.steps, axis)];
+    const repeats = extent !== at(shape, i);
+    return repeats ? [0, extent, 1] : [at(cut.starts, i), at(cut.stops, i), at(cut.steps, i)];
   });
   if (all.every(([start, stop, step], i) => start === 0 && stop === own[i] && step === 1)) return tensor;
   const [starts, stops, steps] = [0, 1, 2].map((part) => all.map((bounds) => at(bounds, part)));
@@ -204,7 +170,7 @@ function boundsOf(attribute: Attribute): readonly [number, number, number] {
   return [start, stop, step];
 }
 
-function padValue(reading: Reading, axes: readonly string[]): MlirValue {
+function padValue(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const [value, filler] = [operandAt(reading), operandAt(reading, 1)];
   const { shape } = value.type;
@@ -216,40 +182,39 @@ function padValue(reading: Reading, axes: readonly string[]): MlirValue {
   if ([low, high, interior].some((list) => list?.length !== shape.length)) {
     contradicted(reading, "widths of another number of axes", `low, high and interior for ${shape.length} axes`);
   }
-  return madeValue(reading, axes, () => {
-    let tensor = wholeOn(reader, value, axes);
-    const leading = axes.map(() => [0, 0] as const);
+  return madeValue(reading, () => {
+    let tensor = ownWhole(reading, value);
     // Gaps: each element becomes the first of a row of its own, whose last gap is cut off.
     interior?.forEach((gap, axis) => {
       if (gap <= 0) return;
-      const at0 = axis + axes.length;
       const extents = readExtents(tensor);
-      const rows = broadcast(tensor, [...keep(extents.slice(0, at0 + 1)), true, ...keep(extents.slice(at0 + 1))]);
+      const rows = withAxes(tensor, axis + 1, 1);
       const padded = pad(
         rows,
-        readExtents(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])),
+        readExtents(rows).map((_, i) => (i === axis + 1 ? [0, gap] : [0, 0])),
         element,
       );
-      const extent = at(extents, at0);
-      const joined = reshape(padded, extents.with(at0, extent * (gap + 1)));
+      const extent = at(extents, axis);
+      const joined = reshape(padded, extents.with(axis, extent * (gap + 1)));
       tensor = pad(
         joined,
-        extents.map((_, i) => (i === at0 ? [0, -gap] : [0, 0])),
+        extents.map((_, i) => (i === axis ? [0, -gap] : [0, 0])),
         element,
       );
     });
-    return pad(tensor, [...leading, ...shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const)], element);
+    const widths = shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const);
+    return pad(tensor, widths, element);
   });
 }
 
-function concatenate(reading: Reading, axes: readonly string[]): MlirValue {
+function concatenate(reading: Reading): MlirValue {
   const { reader, op, operands } = reading;
   const { shape } = operandAt(reading).type;
   const axis = number(reader, op, ["dim", "dimension"]);
   requireAxes(reader, op, [axis], shape.length);
-  return madeValue(reading, axes, () => {
-    const tensors = operands.map((value) => wholeOn(reader, value, axes, true));
-    return tensors.length === 1 ? at(tensors, 0) : cat(tensors, axis + axes.length);
+  return madeValue(reading, () => {
+    const tensors = operands.map((value) => ownWhole(reading, value));
+    return tensors.length === 1 ? at(tensors, 0) : cat(tensors, axis);
   });
 }
 
@@ -269,23 +234,18 @@ function iotaValue(reading: Reading): MlirValue {
           return isWide ? BigInt(index) : index;
         })
       : null;
-  return { ...madeValue(reading, [], () => counting(reading, type, axis, extent), known), counts: axis };
+  return { ...foldedValue(reading, known, () => counting(reading, type, axis, extent)), counts: axis };
 }
 
 function counting({ reader }: Reading, type: ValueType, axis: number, extent: number): TensorView {
   const dtype = dtypeIn(type);
-  const counted = iota(reader.fusion, extent, { dtype: dtype === "int64" ? "int64" : "int" });
+  const counted = iota(fusionOf(reader), extent, { dtype: dtype === "int64" ? "int64" : "int" });
   const typed = counted.dtype === dtype ? counted : cast(counted, dtype);
-  return type.shape.length === 1
-    ? typed
-    : broadcast(
-        typed,
-        type.shape.map((_, i) => i !== axis),
-      );
+  return alongAxis(typed, axis, type.shape.length);
 }
 
 /** From the last index to the first. */
-function reverseValue(reading: Reading, axes: readonly string[]): MlirValue {
+function reverseValue(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const value = operandAt(reading);
   const { shape } = value.type;
@@ -293,19 +253,15 @@ function reverseValue(reading: Reading, axes: readonly string[]): MlirValue {
   const known = movedElements(reading, value, shape, (index) =>
     index.map((each, i) => (reversed.includes(i) ? at(shape, i) - 1 - each : each)),
   );
-  return madeValue(
-    reading,
-    axes,
-    () =>
-      reversed.reduce(
-        (tensor, axis) => {
-          const extent = at(readExtents(tensor), axis + axes.length);
-          if (extent === 1) return tensor;
-          return indexSelect(tensor, axis + axes.length, iota(reader.fusion, extent, { start: extent - 1, step: -1 }));
-        },
-        tensorOn(value, axes),
-      ),
-    known,
+  return foldedValue(reading, known, () =>
+    reversed.reduce(
+      (tensor, axis) => {
+        const extent = at(readExtents(tensor), axis);
+        if (extent === 1) return tensor;
+        return indexSelect(tensor, axis, iota(fusionOf(reader), extent, { start: extent - 1, step: -1 }));
+      },
+      ownView(reading, value),
+    ),
   );
 }
 
@@ -317,12 +273,10 @@ export const shapeRows: Readonly<Record<string, ReadRow>> = {
   "sdy.constant": constantRow(),
   "stablehlo.iota": readRow(iotaValue),
   "stablehlo.broadcast_in_dim": readRow(broadcastInDim),
-  "stablehlo.broadcast": readRow((reading, axes) => {
+  "stablehlo.broadcast": readRow((reading) => {
     const value = operandAt(reading);
     const sizes = numbers(reading.reader, reading.op, ["sizes", "broadcast_sizes"]);
-    return madeValue(reading, axes, () =>
-      broadcast(tensorOn(value, axes), [...keep(axes), ...sizes.map(() => true), ...keep(value.type.shape)]),
-    );
+    return madeValue(reading, () => withAxes(ownView(reading, value), 0, sizes.length));
   }),
   "stablehlo.reshape": readRow(reshapeValue),
   "stablehlo.transpose": readRow(transposeValue),

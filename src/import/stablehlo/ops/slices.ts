@@ -1,28 +1,12 @@
 /** Slices at positions that the file or a run gives. Positions are clamped, so that a slice lies inside. */
-import {
-  add,
-  broadcast,
-  clamp,
-  eq,
-  expand,
-  gather,
-  ge,
-  indexSelect,
-  iota,
-  logicalAnd,
-  lt,
-  pad,
-  squeeze,
-  sub,
-  where,
-} from "../../../ir/api/ops.ts";
+import { add, clamp, eq, ge, indexSelect, iota, logicalAnd, lt, pad, sub, where } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers } from "../read-attributes.ts";
-import { readExtents } from "../../manual/parts.ts";
+import { alongAxis } from "../../views.ts";
 import { type Reader } from "../reader.ts";
-import { splatOf, tensorOn, type MlirValue, wholeOn } from "../value.ts";
+import { fusionOf, splatOf, ownView, type MlirValue, ownWhole } from "../value.ts";
 import { contradicted, madeValue, operandAt, type ReadRow, type Reading, readRow } from "./reading.ts";
 import { sliced } from "./shape.ts";
 
@@ -45,107 +29,65 @@ function startsOf(reading: Reading, values: readonly MlirValue[], room: readonly
   });
 }
 
-/** A scalar position, at most `most`, as a tensor whose axes after the leading ones have the extent 1. */
-function startOn(value: MlirValue, axes: readonly string[], rank: number, most: number): TensorView {
-  const tensor = clamp(tensorOn(value, axes), 0, most);
-  return broadcast(tensor, [...axes.map(() => false), ...Array.from({ length: rank }, () => true)]);
-}
-
 /** 0, 1, ... along one axis of a tensor of `rank` axes, the others of extent 1. */
-export function counter({ fusion }: Reader, extent: number, axis: number, rank: number, dtype: DType): TensorView {
-  const counted = iota(fusion, extent, { dtype: dtype === "int64" ? "int64" : "int" });
-  return broadcast(
-    counted,
-    Array.from({ length: rank }, (_, i) => i !== axis),
-  );
+export function counter(reader: Reader, extent: number, axis: number, rank: number, dtype: DType): TensorView {
+  const counted = iota(fusionOf(reader), extent, { dtype: dtype === "int64" ? "int64" : "int" });
+  return alongAxis(counted, axis, rank);
 }
 
-/** The elements at `index` along an axis; `index` has the extent 1 on other axes, but perhaps on leading ones. */
-function selectAlong(tensor: TensorView, index: TensorView, axis: number): TensorView {
-  const [own, wanted] = [readExtents(tensor), readExtents(index)];
-  const others = wanted.flatMap((_, i) => (i === axis ? [] : [i]));
-  if (others.every((i) => wanted[i] === 1)) return indexSelect(tensor, axis, squeeze(index, others));
-  const wide = own.map((extent, i) => Math.max(extent, at(wanted, i)));
-  return gather(
-    stretched(tensor, wide.with(axis, at(own, axis))),
-    axis,
-    stretched(index, wide.with(axis, at(wanted, axis))),
-  );
-}
-
-function stretched(tensor: TensorView, shape: readonly number[]): TensorView {
-  return readExtents(tensor).every((extent, i) => extent === shape[i]) ? tensor : expand(tensor, shape);
-}
-
-function dynamicSlice(reading: Reading, axes: readonly string[]): MlirValue {
+function dynamicSlice(reading: Reading): MlirValue {
   const { reader, op, operands } = reading;
   const value = operandAt(reading);
   const { shape } = value.type;
   const sizes = numbers(reader, op, ["sizes", "slice_sizes"]);
   const room = shape.map((extent, i) => extent - (sizes[i] ?? Number.NaN));
   const starts = startsOf(reading, operands.slice(1), room);
-  return madeValue(reading, axes, () => {
+  return madeValue(reading, () => {
     const isAtRun = starts.some(({ kind }) => kind === "run");
-    const part = sliced(isAtRun ? wholeOn(reader, value, axes) : tensorOn(value, axes), axes, shape, {
+    const part = sliced(isAtRun ? ownWhole(reading, value) : ownView(reading, value), shape, {
       starts: starts.map((start) => (start.kind === "known" ? start.index : 0)),
       stops: starts.map((start, i) => (start.kind === "known" ? start.index + at(sizes, i) : at(shape, i))),
       steps: shape.map(() => 1),
     });
-    return starts.reduce((tensor, start, i) => {
+    return starts.reduce((tensor, start, axis) => {
       if (start.kind === "known") return tensor;
-      const axis = axes.length + i;
-      const first = startOn(start.value, axes, shape.length, at(room, i));
-      const size = at(sizes, i);
-      return selectAlong(
-        tensor,
-        size === 1 ? first : add(first, counter(reader, size, axis, tensor.rank, first.dtype)),
-        axis,
-      );
+      const first = clamp(ownView(reading, start.value), 0, at(room, axis));
+      return indexSelect(tensor, axis, add(counter(reader, at(sizes, axis), 0, 1, first.dtype), first));
     }, part);
   });
 }
 
 /** Elements in the slice are the update's, which is first moved to where the slice lies. */
-function dynamicUpdateSlice(reading: Reading, axes: readonly string[]): MlirValue {
+function dynamicUpdateSlice(reading: Reading): MlirValue {
   const { reader, operands } = reading;
   const [value, update] = [operandAt(reading), operandAt(reading, 1)];
   const { shape } = value.type;
   const room = shape.map((extent, i) => extent - (update.type.shape[i] ?? Number.NaN));
   const starts = startsOf(reading, operands.slice(2), room);
-  return madeValue(reading, axes, () => {
-    const rank = axes.length + shape.length;
-    let moved = wholeOn(reader, update, axes);
+  return madeValue(reading, () => {
+    let moved = ownWhole(reading, update);
     let inside: TensorView | null = null;
-    starts.forEach((start, i) => {
-      const [axis, extent, size] = [axes.length + i, at(shape, i), at(update.type.shape, i)];
+    starts.forEach((start, axis) => {
+      const [extent, size] = [at(shape, axis), at(update.type.shape, axis)];
       if (size === extent) return;
       let here: TensorView;
       if (start.kind === "known") {
-        const places = broadcast(iota(reader.fusion, extent, { dtype: "int" }), flagsBut(rank, axis));
+        const places = iota(fusionOf(reader), extent, { dtype: "int" });
         const [from, to] = [start.index, start.index + size];
         here = logicalAnd(ge(places, from), lt(places, to));
-        moved = pad(
-          moved,
-          readExtents(moved).map((_, each) => (each === axis ? [from, extent - to] : [0, 0])),
-        );
+        const widths = shape.map((_, each) => (each === axis ? ([from, extent - to] as const) : ([0, 0] as const)));
+        moved = pad(moved, widths);
       } else {
-        const first = startOn(start.value, axes, shape.length, at(room, i));
-        const places = counter(reader, extent, axis, rank, first.dtype);
-        if (size === 1) here = eq(places, first);
-        else {
-          const offset = sub(places, first);
-          here = logicalAnd(ge(offset, 0), lt(offset, size));
-          moved = selectAlong(moved, clamp(offset, 0, size - 1), axis);
-        }
+        const first = clamp(ownView(reading, start.value), 0, at(room, axis));
+        const offset = sub(counter(reader, extent, 0, 1, first.dtype), first);
+        here = size === 1 ? eq(offset, 0) : logicalAnd(ge(offset, 0), lt(offset, size));
+        if (size > 1) moved = indexSelect(moved, axis, clamp(offset, 0, size - 1));
       }
+      here = alongAxis(here, axis, shape.length);
       inside = inside === null ? here : logicalAnd(inside, here);
     });
-    return inside === null ? moved : where(inside, moved, tensorOn(value, axes));
+    return inside === null ? moved : where(inside, moved, ownView(reading, value));
   });
-}
-
-function flagsBut(rank: number, axis: number): readonly boolean[] {
-  return Array.from({ length: rank }, (_, i) => i !== axis);
 }
 
 export const sliceRows: Readonly<Record<string, ReadRow>> = {

@@ -2,24 +2,21 @@
 import { argsort, cast, gather, topk } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { number, requireAxes } from "../read-attributes.ts";
-import { madeAt } from "../../origins.ts";
-import { manualAxes, dtypeIn, splat, splatOf, type MlirValue, wholeOn } from "../value.ts";
-import { firstRegion, madeValue, operandAt, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
+import { dtypeIn, splat, splatOf, type MlirValue, ownWhole } from "../value.ts";
+import { firstRegion, madeValues, operandAt, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 
 function sortValues(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
-  const axes = manualAxes(reader, operands);
   const { shape } = operandAt(reading).type;
   const dimension = number(reader, op, ["dimension"], -1);
   const axis = dimension < 0 ? dimension + shape.length : dimension;
   requireAxes(reader, op, [axis], shape.length);
   const direction = directionOf(reading);
-  const place = axes.length + axis;
-  const { tensors, order } = madeAt(reader, op.position, () => {
-    const whole = operands.map((value) => wholeOn(reader, value, axes, true));
-    return { tensors: whole, order: argsort(at(whole, 0), place, { descending: direction === "descending" }) };
+  return madeValues(reading, () => {
+    const tensors = operands.map((value) => ownWhole(reading, value));
+    const order = argsort(at(tensors, 0), axis, { descending: direction === "descending" });
+    return tensors.map((tensor) => gather(tensor, axis, order));
   });
-  return tensors.map((tensor, i) => madeValue(reading, axes, () => gather(tensor, place, order), null, i));
 }
 
 /** Whether the region puts smaller elements first, tried on two pairs. */
@@ -45,16 +42,14 @@ function toElement(value: number, element: string): number | bigint {
 
 /** `%values, %indices = chlo.top_k(%x, k = 2)`, along the last axis. */
 function topK(reading: Reading): readonly MlirValue[] {
-  const { reader, op, operands } = reading;
-  const axes = manualAxes(reader, operands);
+  const { reader, op } = reading;
   const value = operandAt(reading);
   const k = number(reader, op, ["k"]);
-  const axis = axes.length + value.type.shape.length - 1;
-  const { values, indices } = madeAt(reader, op.position, () => topk(wholeOn(reader, value, axes, true), k, axis));
-  return [
-    madeValue(reading, axes, () => values),
-    madeValue(reading, axes, () => cast(indices, dtypeIn(resultType(reading, 1))), null, 1),
-  ];
+  const axis = value.type.shape.length - 1;
+  return madeValues(reading, () => {
+    const { values, indices } = topk(ownWhole(reading, value), k, axis);
+    return [values, cast(indices, dtypeIn(resultType(reading, 1)))];
+  });
 }
 
 export const sortingRows: Readonly<Record<string, ReadRow>> = {
