@@ -46,15 +46,16 @@ def randn(*shape: int, seed: int, scale: float = 1.0) -> Tensor:
 
 
 def measured(name: str, runs: dict[str, Run], expected: str) -> None:
-    """`expected` is the run that the others are compared with."""
+    """`expected` is the run that the others are compared with, except "alone", a part of the work."""
     right = runs[expected]().float().clone()
     counts, errors = {}, {}
     for each, run in runs.items():
         for _ in range(3):
             found = run()
         # A tie of two experts may be broken in another way: the median token is looked at, and the part that differs.
-        tokens = (found.float().view(right.shape) - right).norm(dim=-1) / right.norm(dim=-1)
-        errors[each] = [float(tokens.median()), float((tokens > 0.05).float().mean())]
+        if each != "alone":
+            tokens = (found.float().view(right.shape) - right).norm(dim=-1) / right.norm(dim=-1)
+            errors[each] = [float(tokens.median()), float((tokens > 0.05).float().mean())]
         counts[each] = max(2, min(200, int(MILLISECONDS_A_ROUND / once(run, 3)[0])))
     times: dict[str, list[float]] = {each: [] for each in runs}
     for _ in range(ROUNDS):
@@ -63,8 +64,9 @@ def measured(name: str, runs: dict[str, Run], expected: str) -> None:
     ms = {each: statistics.median(times[each]) for each in runs}
     rows.append({"name": name, "ms": ms, "errors": errors, "spread": {e: [min(t), max(t)] for e, t in times.items()}})
     if rank == 0:
-        cells = [f"{each} {value:.3f} ms (error {errors[each][0]:.1e}, {errors[each][1]:.2%} differ)" for each, value in ms.items()]
-        best = min(value for each, value in ms.items() if not each.startswith("braid"))
+        notes = {each: f" (error {error:.1e}, {part:.2%} differ)" for each, (error, part) in errors.items()}
+        cells = [f"{each} {value:.3f} ms{notes.get(each, '')}" for each, value in ms.items()]
+        best = min(value for each, value in ms.items() if each not in ("braid", "alone"))
         print(f"{name:24} best/braid {best / ms['braid']:.3f}; {'; '.join(cells)}", flush=True)
 
 
@@ -121,7 +123,11 @@ def unpermute(made: Tensor, order: Tensor, weights: Tensor) -> Tensor:
 
 
 def moe(name: str, folder: Path) -> None:
-    plan = braid_torch.load(folder)
+    """
+    alone-NAME, if there is one, is a plan of one device with the experts of a device, as many tokens and room for as many
+    rows: what a device has to do without exchanging anything.
+    """
+    plan, alone = braid_torch.load(folder), folder.with_name(f"alone-{name}")
     shapes = {each["named"]: each["shape"] for each in json.loads((folder / "plan.json").read_text())["inputs"]}
     _, tokens, hidden = shapes["x"]
     experts, features = shapes["gate"][0], shapes["gate"][-1]
@@ -159,6 +165,9 @@ def moe(name: str, folder: Path) -> None:
         "compiled": lambda: dropless(compiled_route, local_order, *compiled),
         "braid": lambda: first(plan(x, router, gate, up, down)),
     }
+    if alone.exists():
+        floor = braid_torch.load(alone, [dist.new_group([each]) for each in range(world)][rank])
+        runs["alone"] = lambda: first(floor(x, router[:own].contiguous(), gate, up, down))
     measured(name, runs, "eager")
 
 
