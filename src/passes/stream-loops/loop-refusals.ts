@@ -66,7 +66,9 @@ export function loopRefusals(
     if (loopOf.get(op) === loopOf.get(other.statement)) return "alone";
     const obstacle = isReader ? fusionObstacle(own, other, classes) : fusionObstacle(other, own, classes);
     if (obstacle !== null) return obstacle;
-    const [team, beside] = own.peers === null ? [other.peers, own] : [own.peers, other];
+    // The team of a loop is often that of another of its ops.
+    const theirs = loopOf.get(other.statement)?.peers ?? null;
+    const [team, beside] = theirs === null ? [loopOf.get(op)?.peers ?? null, other] : [theirs, own];
     return team !== null && !canRunBeside(team, beside, tensors) ? "peers" : "path";
   };
 

@@ -177,6 +177,19 @@ const planted: readonly Planted[] = [
     },
   },
   {
+    // The loop's exchange is that of another op: x arrives in turn, and the sums of z need one chunk on both devices.
+    rule: "peers",
+    ops: ["T4 = sum(T6)", "T6 = linear(T3, T2)"],
+    fusion: () => {
+      const f = new Fusion();
+      const [x, up, down] = [f.input([16, 8]), f.input([4, 8]), f.input([8, 4])];
+      const z = linear(linear(x, up), down);
+      for (const tensor of [x, up]) tensor.outerSplit(0, 2).parallelize("DIDx");
+      down.outerSplit(1, 2).parallelize("DIDx");
+      return placed(f, [x, up, down], streamed(z, 0, 2));
+    },
+  },
+  {
     rule: "alone",
     ops: ["T1 = set(T0)", "T2 = set(T1)"],
     fusion: () => {
