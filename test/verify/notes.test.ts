@@ -3,7 +3,17 @@
  * ranks.
  */
 import { describe, expect, test } from "vitest";
-import { type Finding, HostProgramBuilder, link, record, verify } from "@braid-compiler/braid";
+import {
+  compile,
+  DeviceMesh,
+  type Finding,
+  Fusion,
+  HostProgramBuilder,
+  linear,
+  link,
+  record,
+  verify,
+} from "@braid-compiler/braid";
 import { buildLists } from "../machine/list-builder.ts";
 import { verifyLists } from "../support/verify-lists.ts";
 
@@ -64,6 +74,25 @@ describe("iterations-serialized", () => {
 
   test("synchronized in loops of their own they overlap: nothing", () => {
     expect(notesOf(chunks("three loops"))).toEqual([]);
+  });
+
+  test("a gather that queues after a sum: the schedule that the fix names is without it", () => {
+    const notes = (schedule: { readonly earlyGathers?: boolean }): readonly Finding[] => {
+      const f = new Fusion();
+      const [x, up, down] = [f.input([16, 4]), f.input([4, 4]), f.input([4, 4])];
+      const y = linear(linear(x, up), down);
+      f.output(y);
+      for (const tensor of [x, up, down]) tensor.setDeviceMesh(DeviceMesh.range(2));
+      x.outerSplit(0, 4);
+      for (const [tensor, axis] of [[x, 1] as const, [up, 0] as const, [down, 1] as const])
+        tensor.outerSplit(axis, 2).parallelize("DIDx");
+      y.outerSplit(0, 4).parallelize("Stream");
+      return compile(f, { devices: 2, schedule }).report.findings;
+    };
+    expect(notes({}).map(({ code, help }) => [code, help])).toEqual([
+      ["iterations-serialized", expect.stringContaining("--schedule earlyGathers")],
+    ]);
+    expect(notes({ earlyGathers: true })).toEqual([]);
   });
 });
 

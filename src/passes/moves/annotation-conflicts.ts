@@ -287,6 +287,8 @@ function whyGathered(tensor: Tensor, number: number): { readonly reason: string;
   if (extent % devices === 0) return null;
   return {
     reason: `its axis ${number} has ${extent} indices, which ${devices} devices cannot share equally`,
-    help: `give it ${Math.ceil(extent / devices) * devices}, with padding at the end: logits, of -Infinity`,
+    help:
+      `give the inputs ${Math.ceil(extent / devices) * devices} instead of ${extent} (a pad() would gather it, too); ` +
+      `of logits, where() must make the rest -Infinity`,
   };
 }

@@ -122,7 +122,7 @@ function redundancyNotes(graph: Graph): readonly RawFinding[] {
     memory: null,
     found: placeText(placeOf(graph, node)),
     expected: "synchronizations that add an order",
-    help: "remove it: it costs two calls on the host and changes nothing",
+    help: "remove it from the host program: it costs two calls on the host and changes nothing",
     notes: [],
     edge: null,
   }));
@@ -222,7 +222,8 @@ function serializationNotes(graph: Graph, table: RegionTable): readonly RawFindi
         help:
           through === undefined
             ? "synchronize all streams in separate loops before and after the loop, instead of in every iteration"
-            : "post an iteration's sends at the end of a separate loop: one communicator runs its transfers in order",
+            : "one communicator runs its transfers in order: start those of later iterations first, by " +
+              "--schedule earlyGathers if they wait for no kernel, or else post the sends in a separate loop at the end",
         notes: through === undefined ? [] : [`through ${placeText(placeOf(graph, through))}`],
         edge: null,
       },
