@@ -8,13 +8,12 @@ import { devicesOfMeshes } from "./fusion-definition/import-fusion-definition.ts
 /** Throws `dump-syntax`, `dump-unsupported`, `dump-contradiction`. */
 export function importFusionIr(text: string, { file = "model" }: ImportOptions = {}): ImportedModel {
   const source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
-  const { fusion: data, positions } = parseFusion(source);
+  const { fusion: data, positions: made } = parseFusion(source);
+  const positions = [...data.inputs.map(() => 0), ...made];
   const fusion = new Fusion(data);
-  const { length: count } = data.inputs;
-  const marks = [{ tensor: 0, position: 0 }, ...positions.map((position, i) => ({ tensor: count + i, position }))];
   const [inputs, outputs] = [fusion.inputs.map((_, i) => `in${i}`), fusion.outputs.map((_, i) => `out${i}`)];
   return {
-    fusion: withSourceOrigins({ source, fusion, marks }, [
+    fusion: withSourceOrigins({ source, fusion, positions }, [
       ...fusion.inputs.map((tensor, i) => [tensor, inputs[i] ?? ""] as const),
       ...fusion.outputs.map((tensor, i) => [tensor, outputs[i] ?? ""] as const),
     ]),

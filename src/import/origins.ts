@@ -2,7 +2,7 @@
 import { DiagnosticError, type Place } from "../diagnostics/diagnostic.ts";
 import { failAt, type DumpSource } from "../host/syntax/text/source.ts";
 import { replaceTensor } from "../ir/api/fusion-builder.ts";
-import type { Fusion } from "../ir/api/fusion.ts";
+import { Fusion } from "../ir/api/fusion.ts";
 import { fusionState } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import { at, countWhile } from "../support/invariant.ts";
@@ -11,18 +11,25 @@ import { at, countWhile } from "../support/invariant.ts";
 export interface Marked {
   readonly source: DumpSource;
   readonly fusion: Fusion;
-  /** From which tensor on the text's position is which; both ascend. */
-  readonly marks: { readonly tensor: number; readonly position: number }[];
+  /** The position in the text of each tensor that `madeAt` made. */
+  readonly positions: number[];
+}
+
+/** A Fusion whose tensors come from a file, not from the calls that make them, until `marksCalls` is set again. */
+export function importedFusion(): Fusion {
+  const fusion = new Fusion();
+  fusion[fusionState].marksCalls = false;
+  return fusion;
 }
 
 /** The result of `make`, whose tensors come from `position`. Braid's own refusals gain that place. */
 export function madeAt<T>(reader: Marked, position: number, make: () => T): T {
   const { tensors } = reader.fusion[fusionState];
-  const before = reader.marks.at(-1)?.position ?? position;
-  reader.marks.push({ tensor: tensors.length, position });
+  const first = tensors.length;
   try {
     const made = make();
-    if (before !== position) reader.marks.push({ tensor: tensors.length, position: before });
+    // A call inside of this one says more.
+    for (let id = first; id < tensors.length; id++) reader.positions[id] ??= position;
     return made;
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
@@ -39,7 +46,7 @@ function isInText(place: Place | undefined): boolean {
 
 /** The Fusion, whose tensors now have their places in the text, and inputs and outputs the names of the model. */
 export function withSourceOrigins(
-  { fusion, marks, source }: Marked,
+  { fusion, positions, source }: Marked,
   named: readonly (readonly [TensorView, string])[],
 ): Fusion {
   const used = new Set<string>();
@@ -50,18 +57,15 @@ export function withSourceOrigins(
   }
   const builder = fusion[fusionState];
   const lines = lineStarts(source.text);
-  let mark = 0;
+  let position = 0;
   for (const [id, tensor] of builder.tensors.entries()) {
-    while (mark + 1 < marks.length && at(marks, mark + 1).tensor <= id) mark++;
-    const { position } = at(marks, mark);
+    position = positions[id] ?? position;
     const line = countWhile(lines, (start) => start <= position) - 1;
     const { name } = tensor.origin ?? {};
     const site = { path: source.file, line: line + 1, column: position - at(lines, line) + 1 };
     replaceTensor(builder, { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } });
   }
-  // The lines of the text are known; those of the calls would replace them.
-  builder.marks.clear();
-  builder.annotations.length = 0;
+  builder.marksCalls = true;
   return fusion;
 }
 

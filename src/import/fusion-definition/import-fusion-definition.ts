@@ -1,8 +1,8 @@
 /** nvFuser's FusionDefinition as text, printed by print(fd) or written in a program, to a Fusion. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { Fusion } from "../../ir/api/fusion.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
-import { withSourceOrigins } from "../origins.ts";
+import { importedFusion, withSourceOrigins } from "../origins.ts";
 import { functionScope, isDefinition, isFusionPath, runBlock, type Scope } from "./evaluate.ts";
 import { type Expression, readPython, type PythonStatement } from "./python.ts";
 import type { Definition } from "./value.ts";
@@ -12,7 +12,7 @@ type FunctionStatement = Extract<PythonStatement, { readonly kind: "def" }>;
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
 export function importFusionDefinition(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
   const source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
-  const definition: Definition = { source, fusion: new Fusion(), marks: [], names: new Map(), statements: 0 };
+  const definition: Definition = { source, fusion: importedFusion(), positions: [], names: new Map(), statements: 0 };
   const statements = readPython(source);
   const scope: Scope = { values: new Map(), outer: null, depth: 0 };
   const main = mainOf(statements, entry, file);

@@ -3,7 +3,7 @@
  * as a manual computation of StableHLO does. Groups of ranks lie along dimensions of the plan's mesh.
  */
 import { replaceTensor } from "../../ir/api/fusion-builder.ts";
-import { Fusion } from "../../ir/api/fusion.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import { mul } from "../../ir/api/ops/elementwise.ts";
 import { sum } from "../../ir/api/ops/reductions.ts";
@@ -34,6 +34,7 @@ import { placeTensor, placementText, replicate, resolved } from "./placement.ts"
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
 import { jsonPlaceText } from "../json.ts";
+import { importedFusion } from "../origins.ts";
 import type { GroupCollective } from "../torch-export/group-collective.ts";
 
 /**
@@ -50,7 +51,7 @@ export function manualModel(
   const { mesh, sizes } = ranks;
   const placements: Placements = plan === null ? new Map() : placementsOf(model, plan);
   const local = model.fusion.data();
-  const fusion = new Fusion();
+  const fusion = importedFusion();
   /** By tensor of the rank's program. */
   const parts: DevicePart[] = [];
   const partOf = (id: TensorId): DevicePart => at(parts, id);
@@ -93,8 +94,7 @@ export function manualModel(
     fusion.output(output.name === null ? withName(output, name) : output);
     return { name, tensor: output };
   });
-  // The lines of the model are known; those of this module would replace them.
-  fusion[fusionState].marks.clear();
+  fusion[fusionState].marksCalls = true;
   const tensorOf = (value: string): TensorView | null => {
     const found = model.tensorOf(value);
     return found === null ? null : (parts[found.id]?.tensor ?? null);

@@ -1,14 +1,14 @@
 /** StableHLO text, as JAX prints it, with Shardy's shardings, to a Fusion. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DumpSource } from "../../host/syntax/text/source.ts";
-import { Fusion } from "../../ir/api/fusion.ts";
 import { set } from "../../ir/api/ops.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
-import { madeAt, withSourceOrigins } from "../origins.ts";
+import { importedFusion, madeAt, withSourceOrigins } from "../origins.ts";
 import type { Reader } from "./reader.ts";
 import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
@@ -27,11 +27,11 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   const reader: Reader = {
     source,
     module,
-    fusion: new Fusion(),
+    fusion: importedFusion(),
     meshes,
     types: new Map(),
     constants: new Map(),
-    marks: [],
+    positions: [],
     placed: new Map(),
     calls: [],
     operations: 0,
@@ -123,12 +123,16 @@ function namedBy(attribute: Attribute | undefined): string | null {
 
 /* How many devices a model is for, and where tensors lie that no annotation reaches. */
 
-/** As many as the meshes of the tensors name, or else those of the module. */
-function devicesOf({ fusion, meshes, module }: Reader): number | null {
-  const placed = fusion.data().tensors.flatMap(({ mesh }) => mesh ?? []);
-  const all = placed.length > 0 ? placed : [...meshes.byName.values()].flatMap(({ devices }) => devices ?? []);
-  const last = [...new Set(all)].reduce((most, mesh) => Math.max(most, ...mesh.devices), -1);
-  const partitions = module.attributes.get("mhlo.num_partitions");
+/** The meshes of the tensors, or else those of the module. */
+function meshesIn({ fusion, meshes }: Reader): readonly DeviceMesh[] {
+  const placed = [...new Set(fusion.data().tensors.map(({ mesh }) => mesh))].flatMap((mesh) => mesh ?? []);
+  return placed.length > 0 ? placed : [...meshes.byName.values()].flatMap(({ devices }) => devices ?? []);
+}
+
+/** As many as the meshes name. */
+function devicesOf(reader: Reader): number | null {
+  const last = meshesIn(reader).reduce((most, mesh) => Math.max(most, ...mesh.devices), -1);
+  const partitions = reader.module.attributes.get("mhlo.num_partitions");
   const count = partitions?.kind === "number" ? Number(partitions.text) : 0;
   return Math.max(last + 1, count) || null;
 }
@@ -137,25 +141,26 @@ function devicesOf({ fusion, meshes, module }: Reader): number | null {
  * Gives parts of the program that no annotation reaches a place: all devices, each with the whole. Outputs that only
  * constants give have none either, whatever else reads these.
  */
-function placeRest({ fusion, meshes }: Reader): void {
-  const { tensors, ops, inputs, outputs } = fusion.data();
-  const placed = tensors.flatMap(({ mesh }) => mesh ?? []);
-  const all = placed.length > 0 ? placed : [...meshes.byName.values()].flatMap(({ devices }) => devices ?? []);
-  const [mesh] = all.toSorted((a, b) => b.devices.length - a.devices.length);
+function placeRest(reader: Reader): void {
+  const { fusion } = reader;
+  const [mesh] = meshesIn(reader).toSorted((a, b) => b.devices.length - a.devices.length);
   if (mesh === undefined) return;
+  const { tensors, ops, inputs, outputs } = fusion.data();
   const parts = createUnionFind(tensors.length);
-  const derived = new Set(inputs);
+  const derived = tensors.map(() => false);
+  for (const id of inputs) derived[id] = true;
   for (const op of ops) {
+    const isDerived = op.inputs.some((id) => derived[id]);
     for (const made of outputsOf(op)) {
       for (const id of op.inputs) parts.union(id, made);
-      if (op.inputs.some((id) => derived.has(id)) || tensors[made]?.mesh !== null) derived.add(made);
+      derived[made] = isDerived || tensors[made]?.mesh !== null;
     }
   }
-  const reached = new Set(tensors.flatMap(({ id, mesh: own }) => (own === null ? [] : [parts.find(id)])));
-  const unreached = [...inputs, ...ops.flatMap((op) => (op.inputs.length === 0 ? outputsOf(op) : []))].filter(
-    (id) => !reached.has(parts.find(id)),
-  );
-  for (const id of new Set([...unreached, ...outputs.filter((each) => !derived.has(each))])) {
+  const reached = tensors.map(() => false);
+  for (const { id, mesh: own } of tensors) if (own !== null) reached[parts.find(id)] = true;
+  const first = [...inputs, ...ops.flatMap((op) => (op.inputs.length === 0 ? outputsOf(op) : []))];
+  const unreached = first.filter((id) => !reached[parts.find(id)]);
+  for (const id of new Set([...unreached, ...outputs.filter((each) => derived[each] !== true)])) {
     new TensorView({ builder: fusion[fusionState], id }).setDeviceMesh(mesh);
   }
 }

@@ -22,8 +22,13 @@ export function numbersIn(attribute: Attribute): readonly number[] | null {
     case "named":
       return numbersIn(attribute.body);
     case "group": {
-      const lists = attribute.items.map((item, i) => (i === 0 && isType(item) ? [] : numbersIn(item)));
-      return lists.every((list) => list !== null) ? lists.flat() : null;
+      const all: number[] = [];
+      for (const [i, item] of attribute.items.entries()) {
+        const found = i === 0 && isType(item) ? [] : numbersIn(item);
+        if (found === null) return null;
+        for (const each of found) all.push(each);
+      }
+      return all;
     }
     case "sequence": {
       // `i64: 0`

@@ -5,7 +5,7 @@
  * In a manual computation a value has the shape of one device's part. `axes` names the mesh dimensions over which it
  * differs: its tensor has one leading axis for each of them, which is sharded along it.
  */
-import { Fusion } from "../../ir/api/fusion.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
 import { full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
@@ -14,6 +14,7 @@ import { elementCount, type Value as Element } from "../../numerics/tensor/host-
 import { at, getOrMake } from "../../support/invariant.ts";
 import { opOnParts } from "../manual/op-on-parts.ts";
 import { type DevicePart, readExtents, sizesAlong, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
+import { importedFusion } from "../origins.ts";
 import { expandedTo } from "../views.ts";
 import type { DeviceProgram, Reader, ValueType } from "./reader.ts";
 
@@ -147,7 +148,7 @@ const none: readonly never[] = [];
 
 /** `parts`: of each tensor of the program, those of all devices. */
 function deviceProgram(parts: DevicePart[]): DeviceProgram {
-  const fusion = new Fusion();
+  const fusion = importedFusion();
   const inputs = new Map<number, TensorView>();
   const inputOf = (part: DevicePart): TensorView =>
     getOrMake(inputs, part.tensor.id, () => {

@@ -9,7 +9,7 @@ import { full, iota } from "../../ir/api/ops/creation.ts";
 import { float8Linear } from "../../ir/api/ops/compositions/float8-linear.ts";
 import { expand } from "../../ir/api/ops/shape.ts";
 import { broadcast, select, set } from "../../ir/api/ops/views.ts";
-import { Fusion } from "../../ir/api/fusion.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
@@ -29,6 +29,7 @@ import {
   isValue,
   type TensorMeta,
 } from "./graph.ts";
+import { importedFusion } from "../origins.ts";
 import { views } from "./in-place.ts";
 import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
@@ -113,7 +114,7 @@ interface Space {
 /** `fold`: evaluates constants here, as inputs with values. Throws `model-invalid`, `model-unsupported`. */
 export function buildModel({ graph, payloads, path }: ExportedProgram, fold = true): ExportedModel {
   const facts = factsOf(graph, payloads, path);
-  const fusion = new Fusion();
+  const fusion = importedFusion();
   const inputs: ModelInput[] = [];
   const symbols: Symbols = { scalars: new Map(), sizes: new Map(), ranges: graph.ranges };
   const main: Space = {
@@ -151,8 +152,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
     fusion.output(tensor);
     return { name: graph.outputs.length === 1 ? "y" : `out${i}`, tensor };
   });
-  // The lines of the model are known; those of this module would replace them.
-  fusion[fusionState].marks.clear();
+  fusion[fusionState].marksCalls = true;
   const tensorOf = (value: string): TensorView | null => {
     const found = main.values.get(value);
     return found?.kind === "tensor" ? found.view : null;
@@ -387,7 +387,7 @@ function formedConstant({ graph, formOf }: Facts, fusion: Fusion, value: string,
 /** The elements of a constant; null where a part of it is symbolic, large, or without values in the file. */
 function evaluated(facts: Facts, value: string): Tensor | null {
   if (!canFold(facts, value, new Set())) return null;
-  const fusion = new Fusion();
+  const fusion = importedFusion();
   const given: Tensor[] = [];
   const space: Space = {
     fusion,

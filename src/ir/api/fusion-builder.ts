@@ -31,6 +31,8 @@ export interface FusionBuilder {
   readonly symbols: Set<string>;
   /** The tensors that have a name. */
   readonly names: Map<string, TensorId>;
+  /** Whether calls are a user's, whose lines are remembered; those of a reader of files are not. */
+  marksCalls: boolean;
   /** Where tensors were made, until a snapshot needs the lines. */
   readonly marks: Map<TensorId, CallMark>;
   /** The calls that placed tensors, likewise. */
@@ -54,6 +56,7 @@ export function createFusionBuilder(): FusionBuilder {
     aliases: [],
     symbols: new Set(),
     names: new Map(),
+    marksCalls: true,
     marks: new Map(),
     annotations: [],
     markers: [],
@@ -145,16 +148,18 @@ const mostMarks = 500;
 
 /** Remembers that the user's current call made the tensor, if it is one of the first. */
 export function markTensor(builder: FusionBuilder, id: TensorId): void {
-  if (id >= mostMarks) return;
-  const mark = markCall();
+  const mark = callMark(builder, id);
   if (mark !== null) builder.marks.set(id, mark);
 }
 
 /** Remembers that the user's current call placed the tensor, if it is one of the first. */
 export function markAnnotation(builder: FusionBuilder, id: TensorId, call: string): void {
-  if (id >= mostMarks) return;
-  const mark = markCall();
+  const mark = callMark(builder, id);
   if (mark !== null) builder.annotations.push({ id, call, mark });
+}
+
+function callMark({ marksCalls }: FusionBuilder, id: TensorId): CallMark | null {
+  return marksCalls && id < mostMarks ? markCall() : null;
 }
 
 /** Writes the lines of the calls into the tensors that they made and placed. */

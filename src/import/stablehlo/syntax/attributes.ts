@@ -1,5 +1,5 @@
 /** Reads types and attributes. An attribute has no meaning here: groups, words and numbers as they stand. */
-import type { Attribute, GroupOpen, TensorType, Type } from "./nodes.ts";
+import type { Attribute, GroupOpen, Operation, TensorType, Type } from "./nodes.ts";
 import {
   expectMlir,
   expectForm,
@@ -20,11 +20,19 @@ export const noAttributes: ReadonlyMap<string, Attribute> = new Map();
 export interface AttributeAliases {
   /** `#name = ..`, by name. */
   readonly aliases: Map<string, Attribute>;
-  /** Types that were read, by their text, and the types of whole ops: a program has few of either. */
+  /** Types that were read, by their text. */
   readonly types: Map<string, Type>;
-  readonly signatures: Map<string, OpSignature>;
-  /** Groups without others in them, by their text. */
-  readonly groups: Map<string, Attribute>;
+  /** Lines that were read, by their text without the names of values; null for those that are no op. */
+  readonly lines: Map<string, LineForm | null>;
+}
+
+/** A line that is one op. A program has few that differ in more than the names of values. */
+export interface LineForm {
+  readonly op: Operation;
+  /** Which value of the line each operand is. */
+  readonly operands: readonly number[];
+  /** The same of results, and what follows its name: `#1`. */
+  readonly results: readonly { readonly value: number; readonly suffix: string }[];
 }
 
 const closing: { readonly [O in GroupOpen]: string } = { "[": "]", "{": "}", "<": ">", "(": ")" };
@@ -94,7 +102,7 @@ export function readAtom(scanner: MlirScanner, definitions: AttributeAliases): A
   const start = scanner.position;
   switch (String.fromCharCode(code)) {
     case "[":
-      return readList(scanner, definitions);
+      return readGroup(scanner, definitions, "[");
     case "{":
       return readGroup(scanner, definitions, "{");
     case "<":
@@ -131,23 +139,6 @@ export function readAtom(scanner: MlirScanner, definitions: AttributeAliases): A
     }
   }
 }
-
-/** `[0, 1]`, of which the ops of a program have few. */
-function readList(scanner: MlirScanner, definitions: AttributeAliases): Attribute {
-  const { text, position } = scanner;
-  const end = text.indexOf("]", position) + 1;
-  const key = end - position > mostInterned ? "" : text.slice(position, end);
-  const known = definitions.groups.get(key);
-  if (known !== undefined) {
-    scanner.position = end;
-    return known;
-  }
-  const group = readGroup(scanner, definitions, "[");
-  if (scanner.position === end && key !== "") definitions.groups.set(key, group);
-  return group;
-}
-
-const mostInterned = 64;
 
 const emptyGroup: Attribute = { kind: "group", open: "<", items: [], entries: noAttributes };
 

@@ -28,8 +28,7 @@ export function readModules(text: string, file: string): readonly MlirModule[] {
     const definitions: AttributeAliases = {
       aliases: new Map(),
       types: new Map(),
-      signatures: new Map(),
-      groups: new Map(),
+      lines: new Map(),
     };
     const open: OpenModule = { attributes: noAttributes, functions: new Map(), operations: [] };
     readTop(scanner, definitions, open, null);

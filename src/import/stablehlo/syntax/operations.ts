@@ -2,8 +2,11 @@
  * Reads operations. Pretty forms are read without a grammar per op: operands, `key = value`, groups and words, up to the
  * types. What they mean, the row of the op knows.
  */
+import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
 import {
   type AttributeAliases,
+  type LineForm,
   noAttributes,
   readAtom,
   readDictionary,
@@ -14,6 +17,7 @@ import {
 } from "./attributes.ts";
 import type { Attribute, BlockArgument, Operation, OpRegion } from "./nodes.ts";
 import {
+  createMlirScanner,
   expectMlir,
   expectForm,
   failExpectedMlir,
@@ -31,6 +35,67 @@ import {
 const none: readonly never[] = [];
 
 export function readOperation(scanner: MlirScanner, definitions: AttributeAliases): Operation {
+  return readKnownLine(scanner, definitions) ?? readAnyOperation(scanner, definitions);
+}
+
+/** An op that is the whole line, as one that was read before; null where that cannot be seen. */
+function readKnownLine(scanner: MlirScanner, definitions: AttributeAliases): Operation | null {
+  peekMlir(scanner);
+  const { text, position } = scanner;
+  const end = text.indexOf("\n", position);
+  if (end < 0 || end - position > longestLine || !endsOp(text, end)) return null;
+  const values: string[] = [];
+  const line = text.slice(position, end);
+  const key = line.replaceAll(valueNames, (value) => {
+    values.push(value);
+    return "%";
+  });
+  let form = definitions.lines.get(key);
+  if (form === undefined) definitions.lines.set(key, (form = formOfLine(scanner, definitions, key)));
+  if (form === null) return null;
+  scanner.position = end;
+  const { name, attributes, items, regions, operandTypes, resultTypes } = form.op;
+  const operands = form.operands.map((i) => at(values, i));
+  const results = form.results.map(({ value, suffix }) => at(values, value) + suffix);
+  const start = results.length === 0 ? 0 : line.length - line.slice(line.indexOf("=") + 1).trimStart().length;
+  // Written out: copies of objects with unknown fields are slow, and there are as many as lines.
+  return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position: position + start };
+}
+
+const longestLine = 2048;
+const valueNames = /%(?:\d+|[A-Za-z_$.-][\w$.-]*)(?:#\d+)?/gu;
+
+/** Whether another op or the end of the region follows. */
+function endsOp(text: string, end: number): boolean {
+  let next = end;
+  while (text.charCodeAt(next) <= space) next++;
+  return text.charCodeAt(next) === percent || text[next] === "}";
+}
+
+const space = 32;
+
+/** Reads the line with numbers for the values; null if it is no op, or has regions, or names in strings. */
+function formOfLine({ source }: MlirScanner, definitions: AttributeAliases, key: string): LineForm | null {
+  if (key.split('"').some((part, i) => i % 2 === 1 && part.includes("%"))) return null;
+  let count = 0;
+  const text = key.trimEnd().replaceAll("%", () => `%${count++}`);
+  const scanner = createMlirScanner(source.file, text);
+  try {
+    const op = readAnyOperation(scanner, definitions);
+    if (scanner.position !== text.length || op.regions.length > 0) return null;
+    const results = op.results.map((name) => {
+      const [, value, suffix = ""] = /^%(\d+)(.*)$/u.exec(name) ?? [];
+      return { value: Number(value), suffix };
+    });
+    return { op, operands: op.operands.map((name) => Number(name.slice(1))), results };
+  } catch (error) {
+    // The line is read again where it stands, so that the diagnostic names the place.
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+function readAnyOperation(scanner: MlirScanner, definitions: AttributeAliases): Operation {
   const results = readResults(scanner);
   peekMlir(scanner);
   const { position } = scanner;
@@ -42,7 +107,6 @@ export function readOperation(scanner: MlirScanner, definitions: AttributeAliase
   skipLocation(scanner);
   const { name, operands, attributes, items, regions, types } = operation;
   const { operandTypes, resultTypes } = sides(types, results.length);
-  // Written out: copies of objects with unknown fields are slow, and there are as many as lines.
   return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position };
 }
 
@@ -82,20 +146,6 @@ function sides(types: OpSignature, results: number): Pick<Operation, "operandTyp
     operandTypes: types,
     resultTypes: types.length === results ? types : Array.from({ length: results }, () => last),
   };
-}
-
-function readTypes(scanner: MlirScanner, definitions: AttributeAliases): OpSignature {
-  const { text, position } = scanner;
-  const end = text.indexOf("\n", position);
-  const line = text.slice(position, end < 0 ? text.length : end);
-  const known = definitions.signatures.get(line);
-  if (known !== undefined) {
-    scanner.position += line.length;
-    return known;
-  }
-  const signature = readSignature(scanner, definitions);
-  if (scanner.position === position + line.length) definitions.signatures.set(line, signature);
-  return signature;
 }
 
 function readSignature(scanner: MlirScanner, definitions: AttributeAliases): OpSignature {
@@ -162,7 +212,7 @@ function readPretty(scanner: MlirScanner, definitions: AttributeAliases, name: s
   while (readPart(scanner, definitions, parts));
   let types: OpSignature = none;
   if (takeMlir(scanner, ":")) {
-    types = readTypes(scanner, definitions);
+    types = readSignature(scanner, definitions);
     for (;;) {
       const word = peekWord(scanner);
       if (word !== "attributes" && word !== "cond" && word !== "do" && word !== "reducer") break;
