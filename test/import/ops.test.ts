@@ -455,4 +455,27 @@ describe("ops", () => {
   it.each(rows)("$name", async (row) => {
     expect(await evaluated(row)).toEqual(row.outputs);
   });
+
+  it("a constant of 16 MB of digits", async () => {
+    const count = 2_000_000;
+    const text = `func.func @main() -> tensor<${count}xf32> {
+      %0 = stablehlo.constant dense<"0x${"0000803F".repeat(count)}"> : tensor<${count}xf32>
+      return %0 : tensor<${count}xf32>
+    }`;
+    const { fusion } = await importModel(text);
+    expect(fusion.data().ops[0]).toMatchObject({ kind: "Full" });
+  });
+
+  it("a function in the generic form, with and without attributes of its results", async () => {
+    const text = (more: string): string => `"builtin.module"() ({
+      "func.func"() <{function_type = (tensor<2xf32>) -> tensor<2xf32>, sym_name = "main"${more}}> ({
+      ^bb0(%arg0: tensor<2xf32>):
+        %0 = "stablehlo.negate"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+        "func.return"(%0) : (tensor<2xf32>) -> ()
+      }) : () -> ()
+    }) : () -> ()`;
+    const namesOf = async (more: string): Promise<unknown> => (await importModel(text(more))).outputs;
+    expect(await namesOf("")).toEqual(["out0"]);
+    expect(await namesOf(', res_attrs = [{jax.result_info = "result"}]')).toEqual(["result"]);
+  });
 });

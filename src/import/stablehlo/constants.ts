@@ -87,10 +87,9 @@ function floatOfBits(bits: bigint, dtype: DType, bytes: number): number {
 
 /** Little-endian bytes, of bool one bit an element. */
 function fromHex(text: string, dtype: DType, element: string): readonly (Element | null)[] {
-  const digits = /^0x((?:[\da-f]{2})*)$/iu.exec(text)?.[1];
-  if (digits === undefined) return [null];
-  const bytes = Uint8Array.from({ length: digits.length / 2 }, (_, i) =>
-    Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16),
+  if (text.length % 2 > 0 || !/^0x/iu.test(text) || /[^\da-f]/iu.test(text.slice(2))) return [null];
+  const bytes = Uint8Array.from({ length: text.length / 2 - 1 }, (_, i) =>
+    Number.parseInt(text.slice(2 * i + 2, 2 * i + 4), 16),
   );
   if (dtype === "bool") {
     if (bytes.length === 1) return [at(bytes, 0) === 0 ? 0 : 1];

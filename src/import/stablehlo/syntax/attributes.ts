@@ -3,6 +3,7 @@ import type { Attribute, GroupOpen, Operation, TensorType, Type } from "./nodes.
 import {
   expectMlir,
   expectForm,
+  expectString,
   failExpectedMlir,
   isNext,
   nested,
@@ -110,7 +111,7 @@ export function readAtom(scanner: MlirScanner, definitions: AttributeAliases): A
     case "(":
       return readGroup(scanner, definitions, "(");
     case '"':
-      return { kind: "string", text: unquoted(expectForm(scanner, "string", "the end of the string")) };
+      return { kind: "string", text: unquoted(expectString(scanner)) };
     case "@": {
       let name = unquoted(expectForm(scanner, "symbol", "a symbol name"));
       while (takeMlir(scanner, "::")) name += `::${unquoted(expectForm(scanner, "symbol", "a symbol name"))}`;

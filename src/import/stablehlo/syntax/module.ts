@@ -163,13 +163,14 @@ function genericFunction(scanner: MlirScanner, { attributes, regions, position }
     const items = list?.kind === "group" ? list.items : [];
     return items.map((item) => (item.kind === "group" ? item.entries : noAttributes));
   };
-  const own = listed("arg_attrs");
+  const [own, ofResults] = [listed("arg_attrs"), listed("res_attrs")];
+  const resultTypes = region.operations.at(-1)?.operandTypes ?? [];
   return {
     name: name.text,
     isPublic: visibility?.kind !== "string" || visibility.text === "public",
     arguments: region.arguments.map((each, i) => ({ ...each, attributes: own[i] ?? each.attributes })),
-    resultTypes: region.operations.at(-1)?.operandTypes ?? [],
-    resultAttributes: listed("res_attrs"),
+    resultTypes,
+    resultAttributes: resultTypes.map((_, i) => ofResults[i] ?? noAttributes),
     body: region.operations,
     position,
   };

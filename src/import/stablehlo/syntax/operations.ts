@@ -29,6 +29,7 @@ import {
   skipGroup,
   takeMlir,
   takeForm,
+  takeString,
   unquoted,
 } from "./scanner.ts";
 
@@ -99,7 +100,7 @@ function readAnyOperation(scanner: MlirScanner, definitions: AttributeAliases): 
   const results = readResults(scanner);
   peekMlir(scanner);
   const { position } = scanner;
-  const quoted = takeForm(scanner, "string");
+  const quoted = takeString(scanner);
   const operation =
     quoted === ""
       ? readPretty(scanner, definitions, expectForm(scanner, "word", "an operation"))

@@ -59,7 +59,6 @@ const forms = {
   number: /-?(?:0x[\dA-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y,
   value: /%(?:\d+|[A-Za-z_$.-][\w$.-]*)(?:#\d+)?/y,
   symbol: /@(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")/y,
-  string: /"(?:[^"\\\n]|\\.)*"/y,
   alias: /[#!^][A-Za-z_\d$][\w$.-]*/y,
 } as const;
 
@@ -71,6 +70,27 @@ export function takeForm(scanner: MlirScanner, form: keyof typeof forms): string
   const found = pattern.exec(scanner.text)?.[0] ?? "";
   scanner.position += found.length;
   return found;
+}
+
+/** A string in quotes, if one comes next. Those of constants may have many megabytes, too many for a pattern. */
+export function takeString(scanner: MlirScanner): string {
+  if (peekMlir(scanner) !== quote) return "";
+  const { text, position } = scanner;
+  for (let end = position + 1; end < text.length; end++) {
+    const code = text.charCodeAt(end);
+    if (code === newline) return "";
+    if (code === backslash) end++;
+    if (code !== quote) continue;
+    scanner.position = end + 1;
+    return text.slice(position, end + 1);
+  }
+  return "";
+}
+
+const [quote, backslash, newline] = [34, 92, 10];
+
+export function expectString(scanner: MlirScanner): string {
+  return takeString(scanner) || failExpectedMlir(scanner, "the end of the string");
 }
 
 export function expectForm(scanner: MlirScanner, form: keyof typeof forms, what: string): string {
@@ -109,8 +129,8 @@ export function skipGroup(scanner: MlirScanner, open: string, close: string): vo
   for (let depth = 1; depth > 0;) {
     const code = peekMlir(scanner);
     if (Number.isNaN(code)) failExpectedMlir(scanner, `"${close}" for the "${open}"`, start);
-    if (code === 34) {
-      expectForm(scanner, "string", "the end of the string");
+    if (code === quote) {
+      expectString(scanner);
       continue;
     }
     if (scanner.text.startsWith("->", scanner.position)) scanner.position++;
