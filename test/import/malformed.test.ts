@@ -135,6 +135,17 @@ const rows: readonly (readonly [name: string, from: string, to: string, said: st
     /while/u,
   ],
   [
+    "a scatter of two tensors",
+    line3,
+    `%i = stablehlo.constant dense<0> : tensor<1xi32>
+    %0, %9 = "stablehlo.scatter"(%x, %x, %i, %x, %x) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+      stablehlo.return %c, %d : tensor<f32>, tensor<f32>
+    }) : (tensor<4xf32>, tensor<4xf32>, tensor<1xi32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)`,
+    "model-unsupported at 4:14",
+    /scatter/u,
+  ],
+  [
     "a collective outside of a manual computation",
     line3,
     `%0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0]]> : tensor<1x1xi64>}> : (tensor<4xf32>) -> tensor<4xf32>`,

@@ -425,6 +425,13 @@ const rows: readonly Row[] = [
     ],
   },
   {
+    name: "a padding value that a run computes, with gaps",
+    types: [["2xf32", "f32"], ["5xf32"]],
+    body: `%r = stablehlo.pad %0, %1, low = [1], high = [1], interior = [1] : (tensor<2xf32>, tensor<f32>) -> tensor<5xf32>`,
+    inputs: [[3, 4], 9],
+    outputs: [[9, 3, 9, 4, 9]],
+  },
+  {
     name: "unsigned words: a sum that wraps, and a logical shift",
     types: [["2xui32"], ["2xui32", "2xui32"]],
     body: `%c = stablehlo.constant dense<4294967295> : tensor<2xui32>

@@ -89,7 +89,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "an axis of one device, and one that no sharding names",
-    mesh: `sdy.mesh @mesh = <["one"=1, "x"=2, "rest"=2]>`,
+    mesh: `sdy.mesh @mesh = #sdy.mesh<["one"=1, "x"=2, "rest"=2]>`,
     main: moved('%0 = sdy.reshard %x <@mesh, [{"one"}]> : tensor<8xf32>', "tensor<8xf32>", `[{"x", "one"}]`),
     moves: "Allgather",
   },

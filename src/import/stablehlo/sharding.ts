@@ -36,14 +36,15 @@ export function readMeshes(reader: InText, operations: readonly Operation[], use
   return { byName, sizes };
 }
 
-/** `<["dp"=2, "tp"=4], device_ids=[..]>` */
+/** `<["dp"=2, "tp"=4], device_ids=[..]>`, also with `#sdy.mesh` in front. */
 function readMesh(
   reader: InText,
   position: number,
-  body: Attribute,
+  attribute: Attribute,
   cuts: ReadonlyMap<string, ReadonlySet<number>>,
   sizes: Map<string, number>,
 ): Mesh {
+  const body = attribute.kind === "named" ? attribute.body : attribute;
   const list = body.kind === "group" ? body.items[0] : undefined;
   const ids = body.kind === "group" ? body.entries.get("device_ids") : undefined;
   if (list?.kind !== "group") {
@@ -179,7 +180,7 @@ export function readSharding(reader: Reader, position: number, attribute: Attrib
 
 function meshOf(reader: Reader, position: number, attribute: Attribute): Mesh | null {
   // `mesh<["x"=2]>` in place of a name.
-  if (attribute.kind === "named") return readMesh(reader, position, attribute.body, new Map(), reader.meshes.sizes);
+  if (attribute.kind === "named") return readMesh(reader, position, attribute, new Map(), reader.meshes.sizes);
   if (attribute.kind !== "symbol") return null;
   const known = reader.meshes.byName.get(attribute.name);
   if (known !== undefined) return known;

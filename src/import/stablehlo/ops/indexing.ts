@@ -244,8 +244,9 @@ function gatherValues(reading: Reading): MlirValue {
 const mostPairs = 2 ** 24;
 
 function scatterValues(reading: Reading): MlirValue {
-  const { reader, op } = reading;
+  const { reader, op, operands } = reading;
   const [value, updates] = [operandAt(reading), operandAt(reading, 2)];
+  if (operands.length > 3) return refuse(reading, `${operands.length} operands`, "a scatter of one tensor");
   const region = firstRegion(reading);
   const [end] = region.operations;
   const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;

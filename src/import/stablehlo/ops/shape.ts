@@ -1,5 +1,5 @@
 /** Ops that move elements without computing. */
-import { cast, cat, indexSelect, iota, pad, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
+import { cast, cat, full, indexSelect, iota, pad, reshape, slice, squeeze, where } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { elementCount, positionOf } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
@@ -28,7 +28,6 @@ import {
   operandAt,
   type ReadRow,
   type Reading,
-  refuse,
   resultType,
   readRow,
 } from "./reading.ts";
@@ -177,34 +176,31 @@ function padValue(reading: Reading): MlirValue {
   const [low, high, interior] = ["low", "high", "interior"].map((name) =>
     numbers(reader, op, [name, `edge_padding_${name}`, `${name}_padding`]),
   );
-  const element = splatOf(filler);
-  if (element === null) return refuse(reading, "a padding value that a run computes", "a constant");
   if ([low, high, interior].some((list) => list?.length !== shape.length)) {
     contradicted(reading, "widths of another number of axes", `low, high and interior for ${shape.length} axes`);
   }
+  const widths = shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const);
+  const padded = (tensor: TensorView, element: Element): TensorView =>
+    pad(spacedBy(tensor, interior ?? [], element), widths, element);
   return madeValue(reading, () => {
-    let tensor = ownWhole(reading, value);
-    // Gaps: each element becomes the first of a row of its own, whose last gap is cut off.
-    interior?.forEach((gap, axis) => {
-      if (gap <= 0) return;
-      const extents = readExtents(tensor);
-      const rows = withAxes(tensor, axis + 1, 1);
-      const padded = pad(
-        rows,
-        readExtents(rows).map((_, i) => (i === axis + 1 ? [0, gap] : [0, 0])),
-        element,
-      );
-      const extent = at(extents, axis);
-      const joined = reshape(padded, extents.with(axis, extent * (gap + 1)));
-      tensor = pad(
-        joined,
-        extents.map((_, i) => (i === axis ? [0, -gap] : [0, 0])),
-        element,
-      );
-    });
-    const widths = shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const);
-    return pad(tensor, widths, element);
+    const [tensor, element] = [ownWhole(reading, value), splatOf(filler)];
+    if (element !== null) return padded(tensor, element);
+    const isOwn = padded(full(fusionOf(reader), shape, true, "bool"), 0);
+    return where(isOwn, padded(tensor, 0), ownView(reading, filler));
   });
+}
+
+/** With gaps between elements: each becomes the first of a row of its own, whose last gap is cut off. */
+function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element): TensorView {
+  return gaps.reduce((before, gap, axis) => {
+    if (gap <= 0) return before;
+    const extents = readExtents(before);
+    const widths = (rank: number, own: number, width: number): readonly (readonly [number, number])[] =>
+      Array.from({ length: rank }, (_, i) => (i === own ? [0, width] : [0, 0]));
+    const rows = pad(withAxes(before, axis + 1, 1), widths(extents.length + 1, axis + 1, gap), element);
+    const joined = reshape(rows, extents.with(axis, at(extents, axis) * (gap + 1)));
+    return pad(joined, widths(extents.length, axis, -gap), element);
+  }, tensor);
 }
 
 function concatenate(reading: Reading): MlirValue {
@@ -281,7 +277,7 @@ export const shapeRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.reshape": readRow(reshapeValue),
   "stablehlo.transpose": readRow(transposeValue),
   "stablehlo.slice": readRow(sliceValue),
-  "stablehlo.pad": readRow(padValue, "with a constant"),
+  "stablehlo.pad": readRow(padValue),
   "stablehlo.concatenate": readRow(concatenate),
   "stablehlo.reverse": readRow(reverseValue),
   "stablehlo.optimization_barrier": { ...identityRow, note: "has no effect" },
