@@ -49,6 +49,11 @@ export function compileReduction(op: ReductionOpType, dtype: DType): CompiledRed
   return { identity, combine: compile<OfTwo>(combine, 2), finish: compile<OfOne>(finish, 1) };
 }
 
+/** A function of one number. */
+export function compileOfOne(expression: Expression): OfOne {
+  return compile<OfOne>(expression, 1);
+}
+
 function compile<F>(expression: Expression, arity: number): F {
   const names = ["x", "y"].slice(0, arity);
   const values = [...names];

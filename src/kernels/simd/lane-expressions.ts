@@ -210,6 +210,8 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
       // Both branches are computed, because nothing traps.
       const { type } = expression.left;
       const [left, right] = [evaluate(expression.left), evaluate(expression.right)];
+      const bound = boundInstruction(expression);
+      if (bound !== null) return keepAll(left.map((part, i) => vector(bound, get(at(right, i)), get(part))));
       const mask = keepAll(
         left.map((part, i) => laneComparison(type, expression.comparison, get(part), get(at(right, i)))),
       );
@@ -233,6 +235,27 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
     default:
       return unreachable(expression);
   }
+}
+
+/**
+ * The smaller or larger of the two that are compared is one instruction of floats. Of NaN, or equal operands, it takes
+ * its first, as the choice takes `right`.
+ */
+function boundInstruction({
+  comparison,
+  left,
+  right,
+  then,
+  otherwise,
+}: Extract<Expression, { kind: "choose" }>): VectorInstruction | null {
+  if (left.type !== "f32" && left.type !== "f64") return null;
+  if ((comparison !== "lt" && comparison !== "gt") || !isSame(left, then) || !isSame(right, otherwise)) return null;
+  return `${left.type === "f32" ? "f32x4" : "f64x2"}.${comparison === "lt" ? "pmin" : "pmax"}`;
+}
+
+function isSame(a: Expression, b: Expression): boolean {
+  if (a.kind === "operand") return b.kind === "operand" && a.index === b.index;
+  return a.kind === "constant" && b.kind === "constant" && Object.is(a.value, b.value);
 }
 
 /** +0, all of whose bits are 0. */

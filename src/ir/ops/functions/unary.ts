@@ -161,7 +161,7 @@ const activations = {
   /** NaN stays NaN, as in PyTorch. */
   relu: { operand: "number", expression: (x) => apply("max", x, constant(x.type, 0)), work: elementWork, alsoRead: [] },
   /** The exact form, x * (1 + erf(x / sqrt(2))) / 2. */
-  gelu: ofFloats((x) => apply("mul", x, call(floatFunctions.normalCdf, x)), 150),
+  gelu: ofFloats((x) => apply("mul", x, call(floatFunctions.normalCdf, x)), 85),
   geluTanh: { ...ofFloats(geluTanh, 140, "geluTanh"), printed: "gelu_tanh" },
   sigmoid: ofFloats(sigmoid, 90),
   /** x sigmoid(x). */
