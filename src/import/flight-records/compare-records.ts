@@ -347,44 +347,37 @@ function limitFindings({ ranks, groups, stale }: Transfers, causes: readonly Wai
   const known = new Set([...ranks.keys(), ...failed]);
   const absent = groups.flatMap(({ group }) => group.ranks.filter((rank) => !known.has(rank)));
   const forgetful = [...ranks].filter(([, { isWhole }]) => !isWhole).map(([rank]) => rank);
-  const note = (message: string, found: string, expected: string, help: string): Diagnostic => ({
-    code: "record-incomplete",
-    severity: "note",
-    message,
-    found,
-    expected,
-    help,
-  });
+  const note = (
+    ranksOfIt: readonly number[],
+    what: (who: string) => string,
+    ...[found, expected, help]: readonly [found: string, expected: string, help: string]
+  ): readonly Diagnostic[] => {
+    const message = what(ranksText(ranksOfIt));
+    return ranksOfIt.length === 0
+      ? []
+      : [{ code: "record-incomplete", severity: "note", message, found, expected, help }];
+  };
   return [
-    ...(absent.length === 0
-      ? []
-      : [
-          note(
-            `${ranksText(absent)} of these groups left no record`,
-            `records of ${ranksText(ranks.keys())}`,
-            "one of each rank",
-            "pass the files of all ranks: what those issued is not compared",
-          ),
-        ]),
-    ...(forgetful.length === 0
-      ? []
-      : [
-          note(
-            `the records of ${ranksText(forgetful)} do not go back to the start`,
-            "a buffer that has overwritten its oldest entries, or a dump of the active ones only",
-            "all transfers since the start",
-            "what came before is not compared; record more with TORCH_FR_BUFFER_SIZE",
-          ),
-        ]),
-    ...(stale.size === 0
-      ? []
-      : [
-          note(
-            `the records of ${ranksText(stale)} are older than those of the others`,
-            "collectives that completed on other ranks, which takes all ranks, and that these do not have",
-            "records of one moment",
-            "whether these ranks are behind is unknown: dump all ranks at once",
-          ),
-        ]),
+    ...note(
+      absent,
+      (who) => `${who} of these groups left no record`,
+      `records of ${ranksText(ranks.keys())}`,
+      "one of each rank",
+      "pass the files of all ranks: what those issued is not compared",
+    ),
+    ...note(
+      forgetful,
+      (who) => `the records of ${who} do not go back to the start`,
+      "a buffer that has overwritten its oldest entries, or a dump of the active ones only",
+      "all transfers since the start",
+      "what came before is not compared; record more with TORCH_FR_BUFFER_SIZE",
+    ),
+    ...note(
+      [...stale],
+      (who) => `the records of ${who} are older than those of the others`,
+      "collectives that completed on other ranks, which takes all ranks, and that these do not have",
+      "records of one moment",
+      "whether these ranks are behind is unknown: dump all ranks at once",
+    ),
   ];
 }

@@ -2,8 +2,8 @@
 import * as ops from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
+import { broadcastTo } from "../views.ts";
 import {
-  argument,
   type FusionCall,
   fusionDType,
   extentsIn,
@@ -12,6 +12,7 @@ import {
   isGiven,
   none,
   fusionNumber,
+  fusionList,
   fusionNumbers,
   operandIn,
   tensorIn,
@@ -73,10 +74,7 @@ function axesIn(call: FusionCall, { rank }: TensorView): readonly number[] {
 function kept(call: FusionCall, from: TensorView, reduced: TensorView): TensorView {
   if (!flagIn(call, "keepdim", false)) return reduced;
   const axes = new Set(axesIn(call, from));
-  return ops.broadcast(
-    reduced,
-    Array.from({ length: from.rank }, (_, axis) => axes.has(axis)),
-  );
+  return broadcastTo(reduced, from.rank, (axis) => axes.has(axis));
 }
 
 /** `shape` may keep an extent with -1, or repeat that of the tensor. */
@@ -207,22 +205,15 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   }),
 
   broadcast: row(["arg", "is_broadcast_dim"], (call) => {
-    const flags = argument(call, "is_broadcast_dim");
-    const items = flags.kind === "list" ? flags.items : [];
-    return ops.broadcast(
-      tensorIn(call, "arg"),
-      items.map((each) => each.kind === "bool" && each.value),
-    );
+    const flags = fusionList(call, "is_broadcast_dim").map((each) => each.kind === "bool" && each.value);
+    return ops.broadcast(tensorIn(call, "arg"), flags);
   }),
   broadcast_in_dim: row(["arg", "shape", "broadcast_dims"], (call) => {
     const tensor = tensorIn(call, "arg");
     const [shape, axes] = [extentsIn(call, "shape"), fusionNumbers(call, "broadcast_dims")];
     requireRank(call, axes.length, tensor.rank);
-    const wide = ops.broadcast(
-      tensor,
-      shape.map((_, axis) => !axes.includes(axis)),
-    );
-    return expanded(wide, shape);
+    const isNew = shape.map((_, axis) => !axes.includes(axis));
+    return expanded(ops.broadcast(tensor, isNew), shape);
   }),
   expand: row(["arg", "shape"], (call) => {
     const [tensor, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];

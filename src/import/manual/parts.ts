@@ -3,7 +3,7 @@
  * mesh dimension over which it differs, sharded along it. A collective is then an op on whole tensors: the sum over a
  * leading axis is an all-reduce, and a leading axis that moves into another one an all-gather.
  */
-import { broadcast, expand, permute, reshape, select } from "../../ir/api/ops.ts";
+import { amax, amin, broadcast, expand, mul, permute, prod, reshape, select, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
@@ -22,7 +22,9 @@ export interface DevicePart {
 /** Of all manual dimensions, in the order in which tensors have them. */
 export type ManualSizes = ReadonlyMap<string, number>;
 
-export type Reduce = (tensor: TensorView, axes: readonly number[]) => TensorView;
+/** How the parts of a group are combined. */
+export const partReductions = { sum, prod, amax, amin } as const;
+export type PartReduction = keyof typeof partReductions;
 
 /** The extents of a tensor, which are all constant. */
 export function readExtents(tensor: TensorView): readonly number[] {
@@ -100,22 +102,24 @@ export function gatherParts(sizes: ManualSizes, part: DevicePart, groups: readon
   };
 }
 
-/** `repeated`: how to combine so many equal parts. */
+/** The combined parts of a group, on every device of it. `refuse`: a product of equal parts. */
 export function reduceParts(
   sizes: ManualSizes,
   part: DevicePart,
   groups: readonly string[],
-  reduce: Reduce,
-  repeated: (tensor: TensorView, times: number) => TensorView,
+  reduction: PartReduction,
+  refuse?: (found: string, expected: string) => never,
 ): DevicePart {
   const own = part.axes.filter((name) => groups.includes(name));
   const same = groups.filter((name) => !own.includes(name));
   const tensor = wholeOnAxes(sizes, part, part.axes);
   const over = own.map((name) => part.axes.indexOf(name));
-  const reduced = over.length === 0 ? tensor : reduce(tensor, over);
+  const reduced = over.length === 0 ? tensor : partReductions[reduction](tensor, over);
   const times = elementCount(sizesAlong(sizes, same));
+  if (times > 1 && reduction === "prod") refuse?.("a product of equal parts", "parts that differ");
   return {
-    tensor: times === 1 ? reduced : repeated(reduced, times),
+    // Parts that do not differ are added as often as there are devices.
+    tensor: times > 1 && reduction === "sum" ? mul(reduced, times) : reduced,
     axes: part.axes.filter((name) => !own.includes(name)),
     shape: part.shape,
   };
@@ -144,13 +148,11 @@ export function scatterParts(
   part: DevicePart,
   groups: readonly string[],
   dim: number,
-  reduce: Reduce,
+  reduction: PartReduction,
 ): DevicePart {
   const { tensor, axes, shape } = piecesOf(sizes, part, groups, dim);
-  const reduced = reduce(
-    tensor,
-    groups.map((name) => axes.indexOf(name)),
-  );
+  const over = groups.map((name) => axes.indexOf(name));
+  const reduced = over.length === 0 ? tensor : partReductions[reduction](tensor, over);
   const rest = axes.filter((name) => !groups.includes(name));
   const from = [...rest, ...labelled(shape, (i) => (i === dim ? groups : []))];
   return {

@@ -9,7 +9,14 @@ import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } fr
 import type { ExportedModel } from "../torch-export/model.ts";
 import type { ExportedProgram } from "../torch-export/read.ts";
 import { factsOf, graphFacts, type ModelFacts, packedParts } from "./model-facts.ts";
-import { invalidPlan, type PlanLine, type ShardingPlan, type StyleLine } from "./parse-plan.ts";
+import {
+  invalidPlan,
+  type PlacementLine,
+  type PlanLine,
+  resolvedIn,
+  type ShardingPlan,
+  type StyleLine,
+} from "./parse-plan.ts";
 import { placeTensor, type Placement, placementText, replicate, resolved, shard } from "./placement.ts";
 import { type StyleFacts, styles, type Style } from "./styles.ts";
 
@@ -129,15 +136,7 @@ function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
     addLayout(plan, layouts, tensor, placements, line);
   };
   for (const line of plan.modules) applyStyle(facts, plan, line, add);
-  for (const line of plan.parameters) {
-    for (const tensor of matching(plan, line, facts.parameters, "parameter")) add(tensor, line.placements, line);
-  }
-  for (const line of plan.inputs) {
-    for (const tensor of matching(plan, line, facts.inputs, "input")) add(tensor, line.placements, line);
-  }
-  for (const line of plan.outputs) {
-    for (const tensor of matching(plan, line, facts.outputs, "output")) add(tensor, line.placements, line);
-  }
+  for (const [tensor, line] of placedTensors(plan, facts)) add(tensor, line.placements, line);
   for (const line of plan.activations) {
     for (const path of matching(plan, line, facts.modules, "module")) {
       for (const tensor of facts.resultsOf(path)) add(tensor, line.placements, line);
@@ -153,6 +152,21 @@ function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
       for (const tensor of facts.resultsOf(path)) stream(plan, line, tensor);
     }
   }
+}
+
+/** What a plan says of parameters, inputs and outputs. Throws `sharding-plan-invalid`. */
+export function placedTensors(
+  plan: ShardingPlan,
+  { parameters, inputs, outputs }: ModelFacts,
+): readonly (readonly [TensorView, PlacementLine])[] {
+  const all = [
+    [plan.parameters, parameters, "parameter"],
+    [plan.inputs, inputs, "input"],
+    [plan.outputs, outputs, "output"],
+  ] as const;
+  return all.flatMap(([lines, named, what]) =>
+    lines.flatMap((line) => matching(plan, line, named, what).map((tensor) => [tensor, line] as const)),
+  );
 }
 
 /** The plan of the model's family. Throws `sharding-plan-invalid` for a model of none. */
@@ -237,15 +251,7 @@ function addLayout(
   line: PlanLine,
 ): void {
   const name = tensor.name ?? `T${tensor.id}`;
-  const placements = resolved(given, tensor.rank);
-  if (placements === null) {
-    invalidPlan(plan.path, line.key, {
-      message: `${name} has no such axis`,
-      found: given.map(placementText).join(", "),
-      expected: `axes from ${-tensor.rank} to ${tensor.rank - 1}`,
-      help: "count axes from 0, or from -1 at the end",
-    });
-  }
+  const placements = resolvedIn(plan.path, line, given, name, tensor.rank);
   const text = placements.map(placementText).join(", ");
   const other = layouts.get(tensor.id);
   const before = other?.placements.map(placementText).join(", ") ?? text;

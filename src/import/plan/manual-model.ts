@@ -5,8 +5,6 @@
 import { replaceTensor } from "../../ir/api/fusion-builder.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
-import { mul } from "../../ir/api/ops/elementwise.ts";
-import { sum } from "../../ir/api/ops/reductions.ts";
 import { set } from "../../ir/api/ops/views.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -27,10 +25,10 @@ import {
   type ManualSizes,
 } from "../manual/parts.ts";
 import { type ExportedModel, type ModelInput, withName } from "../torch-export/model.ts";
-import { matching } from "./apply-plan.ts";
+import { placedTensors } from "./apply-plan.ts";
 import { factsOf } from "./model-facts.ts";
-import { invalidPlan, type PlacementLine, type ShardingPlan } from "./parse-plan.ts";
-import { placeTensor, placementText, replicate, resolved } from "./placement.ts";
+import { invalidPlan, type PlacementLine, resolvedIn, type ShardingPlan } from "./parse-plan.ts";
+import { placeTensor, replicate } from "./placement.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
 import { jsonPlaceText } from "../json.ts";
@@ -49,7 +47,9 @@ export function manualModel(
   if (plan !== null) refuseWords(plan);
   const ranks = groupsOfRanks([...model.collectives.values()], plan, devices);
   const { mesh, sizes } = ranks;
-  const placements: Placements = plan === null ? new Map() : placementsOf(model, plan);
+  const placements: Placements = new Map(
+    (plan === null ? [] : placedTensors(plan, factsOf(model))).map(([{ id }, line]) => [id, line]),
+  );
   const local = model.fusion.data();
   const fusion = importedFusion();
   /** By tensor of the rank's program. */
@@ -127,41 +127,11 @@ function refuseWords({ path, modules, activations, stream, fp8 }: ShardingPlan):
 /** What a plan says of whole tensors, by those of the rank's program. */
 type Placements = ReadonlyMap<TensorId, PlacementLine>;
 
-function placementsOf(model: ExportedModel, plan: ShardingPlan): Placements {
-  const { parameters, inputs, outputs } = factsOf(model);
-  const placed = [
-    [plan.parameters, parameters, "parameter"],
-    [plan.inputs, inputs, "input"],
-    [plan.outputs, outputs, "output"],
-  ] as const;
-  return new Map(
-    placed.flatMap(([lines, named, what]) =>
-      lines.flatMap((line) =>
-        matching(plan, line, named, what).map(({ id }): readonly [TensorId, PlacementLine] => [id, line]),
-      ),
-    ),
-  );
-}
-
 /** The dimensions that cut each axis, outermost first. Throws `sharding-plan-invalid`. */
-function cutsOf(
-  ranks: Ranks,
-  { key, placements }: PlacementLine,
-  name: string,
-  rank: number,
-): readonly (readonly string[])[] {
-  const { mesh, path } = ranks;
-  const own = resolved(placements, rank);
-  if (own === null) {
-    return invalidPlan(path, key, {
-      message: `${name} has no such axis`,
-      found: placements.map(placementText).join(", "),
-      expected: `axes from ${-rank} to ${rank - 1}`,
-      help: "count axes from 0, or from -1 at the end",
-    });
-  }
+function cutsOf(ranks: Ranks, line: PlacementLine, name: string, rank: number): readonly (readonly string[])[] {
+  const own = resolvedIn(ranks.path, line, line.placements, name, rank);
   return Array.from({ length: rank }, (_, axis) =>
-    own.flatMap((each, i) => (each.kind === "shard" && each.axis === axis ? [at(mesh.names, i)] : [])),
+    own.flatMap((each, i) => (each.kind === "shard" && each.axis === axis ? [at(ranks.mesh.names, i)] : [])),
   );
 }
 
@@ -221,7 +191,7 @@ function joined(ranks: Ranks, part: DevicePart, name: string, line: PlacementLin
   const { mesh, sizes } = ranks;
   const cuts = cutsOf(ranks, line, name, part.shape.length);
   const added = part.axes.filter((axis) => line.placements[mesh.names.indexOf(axis)]?.kind === "partial");
-  const { tensor } = joinParts(sizes, reduceParts(sizes, part, added, sum, mul), cuts, mesh.names);
+  const { tensor } = joinParts(sizes, reduceParts(sizes, part, added, "sum"), cuts, mesh.names);
   const placements = line.placements.map((each) => (each.kind === "partial" ? replicate : each));
   return {
     tensor,

@@ -3,7 +3,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { type Float8Recipe, float8Recipes } from "../../ir/fusion-data.ts";
 import { parseJson } from "../../support/json-document.ts";
 import { suggestion } from "../../support/wording.ts";
-import { parsePlacement, type Placement, placementForms } from "./placement.ts";
+import { parsePlacement, type Placement, placementForms, placementText, resolved } from "./placement.ts";
 import { isStyle, type Style, styles } from "./styles.ts";
 
 export interface PlanLine {
@@ -59,6 +59,25 @@ export function invalidPlan(path: string, key: string, fault: Fault): never {
     place: { kind: "file", path: key === "" ? path : `${path}: ${key}` },
     ...fault,
   });
+}
+
+/** The placements of a line with axes counted from 0. Throws `sharding-plan-invalid`. */
+export function resolvedIn(
+  path: string,
+  { key }: PlanLine,
+  placements: readonly Placement[],
+  name: string,
+  rank: number,
+): readonly Placement[] {
+  return (
+    resolved(placements, rank) ??
+    invalidPlan(path, key, {
+      message: `${name} has no such axis`,
+      found: placements.map(placementText).join(", "),
+      expected: `axes from ${-rank} to ${rank - 1}`,
+      help: "count axes from 0, or from -1 at the end",
+    })
+  );
 }
 
 /** Throws `sharding-plan-invalid`. */

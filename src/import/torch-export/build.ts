@@ -8,7 +8,7 @@ import { inDType } from "../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../ir/api/ops/creation.ts";
 import { float8Linear } from "../../ir/api/ops/compositions/float8-linear.ts";
 import { expand } from "../../ir/api/ops/shape.ts";
-import { broadcast, select, set } from "../../ir/api/ops/views.ts";
+import { select, set } from "../../ir/api/ops/views.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -30,6 +30,7 @@ import {
   type TensorMeta,
 } from "./graph.ts";
 import { importedFusion } from "../origins.ts";
+import { alongAxis } from "../views.ts";
 import { views } from "./in-place.ts";
 import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
@@ -379,9 +380,8 @@ function formedConstant({ graph, formOf }: Facts, fusion: Fusion, value: string,
   const [axis] = axes;
   if (axis === undefined || axes.length > 1 || dtypes[dtype].family !== "integer") return null;
   const along = iota(fusion, at(known, axis), { start: form.offset, step: at(form.steps, axis), dtype });
-  const flags = known.map((_, i) => i !== axis);
-  const view = known.length === 1 ? along : broadcast(along, flags);
-  return flags.some((flag, i) => flag && constantValue(at(known, i)) !== 1) ? expand(view, known) : view;
+  const view = alongAxis(along, axis, known.length);
+  return known.every((extent, i) => i === axis || constantValue(extent) === 1) ? view : expand(view, known);
 }
 
 /** The elements of a constant; null where a part of it is symbolic, large, or without values in the file. */

@@ -1,5 +1,5 @@
 /** Collectives of manual computations, as ops on the leading axes of parts. */
-import { cat, full, mul, reshape, slice } from "../../../ir/api/ops.ts";
+import { cat, full, reshape, slice } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
@@ -19,7 +19,7 @@ import {
 import { madeAt } from "../../origins.ts";
 import { computed, devicePartOf, sizesOf, type MlirValue } from "../value.ts";
 import { placePart } from "./manual.ts";
-import { combinerOf, reduceWith } from "./reductions.ts";
+import { combinerOf } from "./reductions.ts";
 import { contradicted, requireTyped, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
@@ -68,16 +68,9 @@ function allGather(reading: Reading, value: MlirValue, result: number): MlirValu
 
 function allReduce(reading: Reading, value: MlirValue, result: number): MlirValue {
   const groups = axesOfGroups(reading);
-  const combiner = combinerOf(reading, value.type);
-  const reduce = (tensor: TensorView, axes: readonly number[]): TensorView => reduceWith(tensor, combiner, axes);
-  // Parts that do not differ are added as often as there are devices.
-  const repeated = (tensor: TensorView, times: number): TensorView => {
-    if (combiner.reduction === "amax" || combiner.reduction === "amin") return tensor;
-    return combiner.reduction === "sum"
-      ? mul(tensor, times)
-      : refuse(reading, "a product of equal parts", "parts that differ");
-  };
-  return placed(reading, result, (sizes) => reduceParts(sizes, devicePartOf(value), groups, reduce, repeated));
+  const { reduction } = combinerOf(reading, value.type);
+  const refused = (found: string, expected: string): never => refuse(reading, found, expected);
+  return placed(reading, result, (sizes) => reduceParts(sizes, devicePartOf(value), groups, reduction, refused));
 }
 
 /** Throws unless the axis has equal parts for the devices of the groups. */
@@ -92,11 +85,9 @@ function reduceScatter(reading: Reading, value: MlirValue, result: number): Mlir
   const dim = number(reader, op, ["scatter_dimension"]);
   const { shape } = value.type;
   requireAxes(reader, op, [dim], shape.length);
-  const combiner = combinerOf(reading, value.type);
+  const { reduction } = combinerOf(reading, value.type);
   requireParts(reading, at(shape, dim), groups);
-  return placed(reading, result, (sizes) =>
-    scatterParts(sizes, devicePartOf(value), groups, dim, (tensor, axes) => reduceWith(tensor, combiner, axes)),
-  );
+  return placed(reading, result, (sizes) => scatterParts(sizes, devicePartOf(value), groups, dim, reduction));
 }
 
 function allToAll(reading: Reading, value: MlirValue, result: number): MlirValue {

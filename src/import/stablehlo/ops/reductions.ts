@@ -1,11 +1,11 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
-import { amax, amin, argmax, cast, neg, prod, sum } from "../../../ir/api/ops.ts";
+import { amax, amin, argmax, cast, neg } from "../../../ir/api/ops.ts";
 import { binary } from "../../../ir/api/ops/apply.ts";
 import { scan } from "../../../ir/api/ops/ordered.ts";
-import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";
 import type { BinaryOpType } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
+import { partReductions } from "../../manual/parts.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
 import type { OpRegion } from "../syntax/nodes.ts";
 import { dtypeIn, splat, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
@@ -36,13 +36,6 @@ const combinersByName: Readonly<Record<string, Combiner>> = {
   "stablehlo.minimum": { reduction: "amin", binary: "minimum" },
   "stablehlo.or": { reduction: "amax", binary: "maximum" },
   "stablehlo.and": { reduction: "amin", binary: "minimum" },
-};
-
-const reductions: { readonly [R in ReductionOpType]: (tensor: TensorView, axes: readonly number[]) => TensorView } = {
-  sum,
-  prod,
-  amax,
-  amin,
 };
 
 /** The combiner of an op name; of bools, `add` is `or` and `multiply` is `and`. */
@@ -113,10 +106,6 @@ function triedCombiner(reading: Reading, region: OpRegion, { element }: ValueTyp
   return fits(Math.min) ? (combinersByName["stablehlo.minimum"] ?? null) : null;
 }
 
-export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: readonly number[]): TensorView {
-  return axes.length === 0 ? tensor : reductions[reduction](tensor, axes);
-}
-
 function reduce(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
   const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), operandAt(reading).type.shape.length);
@@ -138,7 +127,8 @@ function reduce(reading: Reading): readonly MlirValue[] {
   return madeValues(reading, () =>
     combiners.map((combiner, i) => {
       const [value, initial] = [operandAt(reading, i), operandAt(reading, count + i)];
-      const reduced = reduceWith(ownWhole(reading, value), combiner, over);
+      const whole = ownWhole(reading, value);
+      const reduced = over.length === 0 ? whole : partReductions[combiner.reduction](whole, over);
       const dtype = dtypeIn(value.type);
       const element = splatOf(initial);
       const { identity } = reductionFunctions[combiner.reduction];

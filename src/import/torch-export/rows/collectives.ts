@@ -2,9 +2,7 @@
  * Collectives of a model that was exported in parallel. The graph computes one rank's parts: the result of a collective
  * is an input of that program, until manual-model.ts makes one program of all ranks of it.
  */
-import { div, mul } from "../../../ir/api/ops/elementwise.ts";
-import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
-import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { div } from "../../../ir/api/ops/elementwise.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import {
@@ -13,7 +11,7 @@ import {
   type DevicePart,
   partAt,
   readExtents,
-  type Reduce,
+  type PartReduction,
   reduceParts,
   scatterParts,
   sizesAlong,
@@ -49,11 +47,17 @@ function collectiveRow(read: (o: NodeOperands) => Collective): AtenRow {
   };
 }
 
-const reductions: Readonly<Record<string, Reduce>> = { sum, avg: sum, max: amax, min: amin, product: prod };
+const reductions: ReadonlyMap<string, PartReduction> = new Map([
+  ["sum", "sum"],
+  ["avg", "sum"],
+  ["max", "amax"],
+  ["min", "amin"],
+  ["product", "prod"],
+]);
 
-function reductionOf(o: NodeOperands): { readonly name: string; readonly reduce: Reduce } {
+function reductionOf(o: NodeOperands): { readonly name: string; readonly reduction: PartReduction } {
   const name = o.text("reduce_op", "sum");
-  return { name, reduce: reductions[name] ?? o.refuse(name, Object.keys(reductions).join(", ")) };
+  return { name, reduction: reductions.get(name) ?? o.refuse(name, [...reductions.keys()].join(", ")) };
 }
 
 /** A mean is a sum, divided by the number of ranks. */
@@ -68,24 +72,20 @@ const allGather = (o: NodeOperands): Collective => ({
 });
 
 const allReduce = (o: NodeOperands): Collective => {
-  const { name, reduce } = reductionOf(o);
-  const repeated = (tensor: TensorView, times: number): TensorView => {
-    if (name === "max" || name === "min") return tensor;
-    return name === "product" ? o.refuse("a product of equal parts", "parts that differ") : mul(tensor, times);
-  };
+  const { name, reduction } = reductionOf(o);
   return {
     size: null,
     shape: same,
-    run: (sizes, part, dims) => averaged(name, reduceParts(sizes, part, dims, reduce, repeated), sizes, dims),
+    run: (sizes, part, dims) => averaged(name, reduceParts(sizes, part, dims, reduction, o.refuse), sizes, dims),
   };
 };
 
 const reduceScatter = (o: NodeOperands): Collective => {
-  const { name, reduce } = reductionOf(o);
+  const { name, reduction } = reductionOf(o);
   return {
     size: o.whole("group_size"),
     shape: (part, size) => part.with(0, evenly(o, part, 0, size)),
-    run: (sizes, part, dims) => averaged(name, scatterParts(sizes, part, dims, 0, reduce), sizes, dims),
+    run: (sizes, part, dims) => averaged(name, scatterParts(sizes, part, dims, 0, reduction), sizes, dims),
   };
 };
 

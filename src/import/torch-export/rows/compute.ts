@@ -12,11 +12,12 @@ import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { sqrt, floor, logicalNot } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum, argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
-import { broadcast, permute, reshape } from "../../../ir/api/ops/views.ts";
+import { permute, reshape } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
+import { withAxes } from "../../views.ts";
 import { asCount, raised } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { reshaped } from "./shape.ts";
@@ -228,11 +229,7 @@ function grouped(o: NodeOperands, [q, key, value]: Heads, run: (...heads: Heads)
   if (heads === null || groups === null || heads === groups || headsOf(v) !== groups) return run(q, key, value);
   const ahead = q.extents.slice(0, -3);
   const queries = reshape(q, [...ahead, groups, heads / groups, ...q.extents.slice(-2)]);
-  const shared = (x: TensorView): TensorView =>
-    broadcast(
-      x,
-      Array.from({ length: x.rank + 1 }, (_, axis) => axis === x.rank - 2),
-    );
+  const shared = (x: TensorView): TensorView => withAxes(x, x.rank - 2, 1);
   const y = run(queries, shared(k), shared(v));
   return reshape(y, [...ahead, heads, at(q.extents, q.rank - 2), at(v.extents, v.rank - 1)]);
 }
@@ -267,9 +264,8 @@ function masked(
 
 function groupedMask(o: NodeOperands, mask: TensorView, q: TensorView): TensorView {
   const heads = mask.rank - 3;
-  const flags = Array.from({ length: q.rank }, (_, axis) => axis === heads + 1);
   const count = constantValue(at(mask.extents, heads));
-  if (count === 1) return broadcast(mask, flags);
+  if (count === 1) return withAxes(mask, heads + 1, 1);
   if (count === null) return o.refuse("a mask with a symbolic number of heads", "a number that is known");
   const groups = constantValue(at(q.extents, heads)) ?? 1;
   return reshape(mask, [...mask.extents.slice(0, heads), groups, count / groups, ...mask.extents.slice(-2)]);

@@ -28,11 +28,11 @@ import * as functions from "../../../ir/api/ops/functions.ts";
 import { pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
 import { rotated } from "../../../ir/api/ops/compositions/rope.ts";
-import { broadcast } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
+import { withAxes } from "../../views.ts";
 import type { NodeOperands, Rotated } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
@@ -41,11 +41,7 @@ type Binary = (a: BinaryOperand, b: BinaryOperand) => TensorView;
 
 /** With leading axes of extent 1 up to `rank`. A tensor without axes stays. */
 export function raised(x: TensorView, rank: number): TensorView {
-  if (x.rank === 0 || x.rank >= rank) return x;
-  return broadcast(
-    x,
-    Array.from({ length: rank }, (_, axis) => axis < rank - x.rank),
-  );
+  return x.rank === 0 || x.rank >= rank ? x : withAxes(x, 0, rank - x.rank);
 }
 
 function raisedOperand(x: BinaryOperand, rank: number): BinaryOperand {

@@ -7,12 +7,13 @@ import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { cos, sin } from "../../../ir/api/ops/functions.ts";
 import { embedding, gather, indexSelect } from "../../../ir/api/ops/indexing.ts";
 import { cat } from "../../../ir/api/ops/shape.ts";
-import { broadcast, reshape, select, slice } from "../../../ir/api/ops/views.ts";
+import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
+import { alongAxis } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { raised, rotatedPairs } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
@@ -53,10 +54,7 @@ const triangle =
   (o) => {
     const x = o.tensor("self");
     const along = (axis: number, start: number): TensorView =>
-      broadcast(
-        iota(o.fusion, at(x.extents, axis), { start }),
-        Array.from({ length: x.rank }, (_, i) => i !== axis),
-      );
+      alongAxis(iota(o.fusion, at(x.extents, axis), { start }), axis, x.rank);
     const [rows, columns] = [along(x.rank - 2, o.whole("diagonal", 0)), along(x.rank - 1, 0)];
     const kept = lower ? le(columns, rows) : ge(columns, rows);
     return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
@@ -72,17 +70,8 @@ const gatherRow: AtenRow = (o) => {
   const axis = axisIn(o.whole("dim"), x.rank);
   const stops = x.extents.map((extent, i) => (i === axis ? extent : at(index.extents, i)));
   const isWhole = stops.every((extent, i) => !extentsDiffer(extent, at(x.extents, i)));
-  return gather(
-    isWhole
-      ? x
-      : slice(
-          x,
-          x.extents.map(() => 0),
-          stops,
-        ),
-    axis,
-    index,
-  );
+  const starts = x.extents.map(() => 0);
+  return gather(isWhole ? x : slice(x, starts, stops), axis, index);
 };
 
 /** x[i, j, ..]: index tensors of leading axes, which broadcast to one shape, are one index into the merged axes. */

@@ -1,11 +1,12 @@
 /** Rows of ATen ops that arrange elements: views, joins and parts. */
 import type { Extent } from "../../../ir/api/extent.ts";
 import { cat, chunk, expand, pad, repeatInterleave, split, unsqueeze } from "../../../ir/api/ops/shape.ts";
-import { broadcast, permute, reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
+import { reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
+import { permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import { raised } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
@@ -67,7 +68,7 @@ const unflatten: AtenRow = (o) => {
 const permuteRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const order = o.wholes("dims").map((axis) => axisIn(axis, x.rank));
-  return order.every((axis, i) => axis === i) ? x : permute(x, order);
+  return permutedTo(x, order);
 };
 
 const transpose: AtenRow = (o) => swapped(o.tensor("self"), o.whole("dim0"), o.whole("dim1"));
@@ -79,13 +80,7 @@ const lastTwo: AtenRow = (o) => {
 
 /** Adds leading axes of extent 1 for those that the tensor lacks. */
 function expanded(o: NodeOperands, x: TensorView, shape: readonly Extent[]): TensorView {
-  const whole =
-    x.rank === 0
-      ? broadcast(
-          x,
-          shape.map(() => true),
-        )
-      : raised(x, shape.length);
+  const whole = x.rank >= shape.length ? x : withAxes(x, 0, shape.length - x.rank);
   const wanted = shape.map((extent, axis) => (extent === -1 ? at(whole.extents, axis) : extent));
   if (sameShape(whole, wanted)) return whole;
   const y = expand(whole, wanted);
@@ -127,13 +122,8 @@ const sliceRow: AtenRow = (o) => {
   const from = typeof start === "number" && typeof stop === "number" ? Math.min(start, stop) : start;
   const starts = x.extents.map((_, i) => (i === axis ? from : 0));
   const stops = x.extents.map((each, i) => (i === axis ? stop : each));
-  if (step === 1) return slice(x, starts, stops);
-  return slice(
-    x,
-    starts,
-    stops,
-    x.extents.map((_, i) => (i === axis ? step : 1)),
-  );
+  const steps = x.extents.map((_, i) => (i === axis ? step : 1));
+  return step === 1 ? slice(x, starts, stops) : slice(x, starts, stops, steps);
 };
 
 const narrow: AtenRow = (o) => {
@@ -141,11 +131,9 @@ const narrow: AtenRow = (o) => {
   const axis = axisIn(o.whole("dim"), x.rank);
   const [start, length] = [o.size("start"), o.size("length")];
   const stop = foldAdd(scalarIn(start), scalarIn(length));
-  return slice(
-    x,
-    x.extents.map((_, i) => (i === axis ? start : 0)),
-    x.extents.map((each, i) => (i === axis ? stop : each)),
-  );
+  const starts = x.extents.map((_, i) => (i === axis ? start : 0));
+  const stops = x.extents.with(axis, stop);
+  return slice(x, starts, stops);
 };
 
 const selectRow: AtenRow = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
@@ -156,10 +144,8 @@ const catRow: AtenRow = (o) => {
 };
 
 export function stacked(tensors: readonly TensorView[], axis: number): TensorView {
-  return cat(
-    tensors.map((x) => unsqueeze(x, axis)),
-    axis,
-  );
+  const parts = tensors.map((x) => unsqueeze(x, axis));
+  return cat(parts, axis);
 }
 
 /**
@@ -204,11 +190,8 @@ const repeat: AtenRow = (o) => {
   const times = o.wholes("repeats");
   let x = raised(o.tensor("self"), times.length);
   times.forEach((count, axis) => {
-    if (count !== 1)
-      x = cat(
-        Array.from({ length: count }, () => x),
-        axis,
-      );
+    const copies = Array.from({ length: count }, () => x);
+    if (count !== 1) x = cat(copies, axis);
   });
   return x;
 };
