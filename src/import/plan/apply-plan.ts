@@ -267,7 +267,7 @@ function addLayout(
 }
 
 /** The values whose names a line matches. Throws `sharding-plan-invalid` if there are none. */
-export function matching<T>(
+function matching<T>(
   plan: ShardingPlan,
   { key, pattern }: PlanLine,
   named: ReadonlyMap<string, T>,
