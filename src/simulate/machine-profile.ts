@@ -3,7 +3,7 @@
  * docs/simulation.md says how each figure is measured. Times are in microseconds.
  */
 import type { CollectiveType } from "../commands/collectives.ts";
-import type { DType } from "../numerics/dtype.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { ByClass } from "./command-class.ts";
 
 export interface MachineProfile {
@@ -76,7 +76,8 @@ export type ReductionTimed = (typeof reductionsTimed)[number];
 
 /**
  * Rates of GEMMs [m, k] by [k, n] in 1e12 floating-point operations per second at every point of a grid; `teraflops` is
- * in row-major order of m, n, k. Each axis is ascending.
+ * in row-major order of m, n, k. Each axis is ascending. Of 8-bit floats they are rates in runs of several milliseconds,
+ * because devices lower their clocks under these GEMMs at once; of other dtypes those of a GEMM alone.
  */
 export interface GemmGrid {
   readonly dtype: DType;
@@ -84,6 +85,10 @@ export interface GemmGrid {
   readonly n: readonly number[];
   readonly k: readonly number[];
   readonly teraflops: readonly number[];
+}
+
+export function isTimedUnderLoad(dtype: DType): boolean {
+  return dtypes[dtype].bytes === 1;
 }
 
 /** For GEMMs [m, k] by [k, n] at every point of a grid, in row-major order of m, n, k. Axes ascend. */

@@ -9,6 +9,7 @@ import {
   type MarginGrid,
   measuredMargin,
   type GemmGrid,
+  isTimedUnderLoad,
   type Sustained,
   type Timing,
 } from "../../simulate/machine-profile.ts";
@@ -16,8 +17,11 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, gemms, multiplyAndReduce } from "./probe-fusions.ts";
 
-/** One GEMM in a run: the shortest load of its shape. */
-export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<GemmGrid> {
+/** One GEMM in a run: the shortest load of its shape. Of 8-bit floats, a run that takes milliseconds. */
+export async function gemmGrid(
+  { devices, sizes, say, took }: Pick<Calibration, "devices" | "sizes" | "say" | "took">,
+  dtype: DType,
+): Promise<GemmGrid> {
   const { m, n, k } = sizes;
   const teraflops: number[] = [];
   for (const rows of m) {
@@ -25,13 +29,19 @@ export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype
     for (const columns of n) {
       for (const contracted of k) {
         const shape: GemmShape = { m: rows, n: columns, k: contracted };
-        const time = await took(gemms(devices, shape, dtype), {}, "median");
+        const one = await took(gemms(devices, shape, dtype), {}, "median");
+        const count = isTimedUnderLoad(dtype) ? Math.min(mostUnderLoad, Math.ceil(microsecondsUnderLoad / one)) : 1;
+        const time = count === 1 ? one : (await took(gemms(devices, shape, dtype, count), {}, "median")) / count;
         teraflops.push((2 * rows * columns * contracted) / time / 1e6);
       }
     }
   }
   return { dtype, m, n, k, teraflops };
 }
+
+/** Of a run whose GEMMs are timed under load, and the most GEMMs in it. */
+const microsecondsUnderLoad = 6000;
+const mostUnderLoad = 64;
 
 /**
  * Runs of more and more GEMMs of one shape: the factor on the time of each compared with a single one. Factors never
