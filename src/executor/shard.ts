@@ -11,6 +11,7 @@ import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { indicesOn, layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
+import { copyBytes } from "../support/webassembly.ts";
 
 /** The shape of the device's shard: the number of indices of each axis that it holds. */
 export function shardShape(tensor: IrTensor, shape: readonly number[], rank: number): readonly number[] {
@@ -215,7 +216,7 @@ function longRuns(from: Uint8Array, to: Uint8Array): CopyRuns {
   return (source, sourceStride, target, targetStride, count, run) => {
     for (let i = 0; i < count; i++) {
       const start = source + i * sourceStride;
-      to.set(from.subarray(start, start + run), target + i * targetStride);
+      copyBytes(from.subarray(start, start + run), to, target + i * targetStride);
     }
   };
 }

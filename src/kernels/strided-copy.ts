@@ -1,9 +1,24 @@
 /**
  * Copies a strided box of elements to another box of the same shape, in one memory. A run that is contiguous on both
- * sides moves at once: a long run by copyWithin, a short run word by word, because a call then costs more than the
+ * sides moves at once: a long run by memory.copy, a short run word by word, because a call then costs more than the
  * loop.
  */
 import { at, invariant } from "../support/invariant.ts";
+import { encodeModule } from "../support/wasm/encoding.ts";
+import { get } from "../support/wasm/instructions.ts";
+import { instantiateWasm, isShared, type WasmMemory } from "../support/webassembly.ts";
+
+/** Copies bytes within a memory. */
+export type MoveBytes = (to: number, from: number, bytes: number) => void;
+
+/** By an instruction: in a shared memory, copyWithin takes twice as long, because it moves word by word. */
+export function createMoveBytes(memory: WasmMemory): MoveBytes {
+  const body = [...get(0), ...get(1), ...get(2), 0xfc, 0x0a, 0x00, 0x00];
+  const move = { name: "move", parameters: 3, locals: [], body };
+  const exported = instantiateWasm(encodeModule([move], isShared(memory) ? "shared" : "unshared"), memory)["move"];
+  invariant(exported !== undefined, "a module exports its functions");
+  return exported;
+}
 
 export interface CopyShape {
   readonly shape: readonly number[];
@@ -20,7 +35,8 @@ export type PreparedCopy = (source: number, destination: number) => void;
 const longRun = 64;
 
 export function prepareCopy(
-  buffer: ArrayBufferLike,
+  { buffer }: WasmMemory,
+  move: MoveBytes,
   { shape, elementBytes, source, destination }: CopyShape,
 ): PreparedCopy {
   const word = Math.min(elementBytes, 4);
@@ -29,8 +45,7 @@ export function prepareCopy(
   const inner = axes.at(-1) ?? { extent: 1, source: word, destination: word };
   const run = inner.extent * word;
   if (inner.source === word && inner.destination === word && run >= longRun) {
-    const bytes = new Uint8Array(buffer);
-    return overAxes(axes.slice(0, -1), (from, to) => bytes.copyWithin(to, from, from + run));
+    return overAxes(axes.slice(0, -1), (from, to) => move(to, from, run));
   }
   const words = wordsOf(buffer, word);
   const row = axes.at(-2) ?? { extent: 1, source: 0, destination: 0 };

@@ -62,6 +62,23 @@ export function isShared(memory: WasmMemory): boolean {
   return Object.prototype.toString.call(memory.buffer) === "[object SharedArrayBuffer]";
 }
 
+interface NodeBuffers {
+  from(buffer: ArrayBufferLike, offset: number, length: number): { fill(bytes: Uint8Array): unknown };
+}
+
+/** Below this number of bytes, `set` is as fast. */
+const manyBytes = 4096;
+
+/**
+ * Copies bytes to `offset` of others, which must not overlap. `set` moves word by word where either side is shared,
+ * which takes twice as long. Node's fill, whose value is repeated as often as it fits, is here one memcpy.
+ */
+export function copyBytes(from: Uint8Array, to: Uint8Array, offset = 0): void {
+  const { Buffer } = globalThis as { readonly Buffer?: NodeBuffers };
+  if (Buffer === undefined || from.length < manyBytes) to.set(from, offset);
+  else Buffer.from(to.buffer, to.byteOffset + offset, from.length).fill(from);
+}
+
 /** Compiles and instantiates a module that imports only `env.memory` and exports functions of numbers. */
 export function instantiateWasm(bytes: Uint8Array, memory: WasmMemory): WasmExports {
   const { Module, Instance } = api();

@@ -15,6 +15,7 @@ import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group
 import { packShard, shardInto, shardOf, unpackShard, unshardInto } from "../../src/executor/shard.ts";
 import { dtypes as dtypeRows } from "../../src/numerics/dtype.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
+import { copyBytes } from "../../src/support/webassembly.ts";
 
 const opens = { machine: () => openMachineGroup({}), workers: () => openThreadedGroup({ workers: 2 }) };
 
@@ -138,4 +139,14 @@ describe.each(dtypes)("shards of %s", (dtype) => {
     }
     expect([...tensorBytes(back)]).toEqual([...tensorBytes(whole)]);
   });
+});
+
+it.each([0, 1, 63, 4095, 4096, 10_001])("copies %i bytes into and out of shared memory, and no others", (count) => {
+  const from = Uint8Array.from({ length: count }, (_, i) => 1 + (i % 251));
+  const shared = new Uint8Array(new SharedArrayBuffer(count + 16), 3, count + 8);
+  copyBytes(from, shared, 5);
+  expect([...shared]).toEqual([0, 0, 0, 0, 0, ...from, 0, 0, 0]);
+  const back = new Uint8Array(count + 2);
+  copyBytes(shared.subarray(5, 5 + count), back, 1);
+  expect([...back]).toEqual([0, ...from, 0]);
 });

@@ -7,10 +7,11 @@ import type { Program } from "../../commands/program.ts";
 import { operandOf, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
-import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
+import { createMoveBytes, type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
 import type { Compute, SavedSource } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant, getOrMake } from "../../support/invariant.ts";
+import type { WasmMemory } from "../../support/webassembly.ts";
 import type { AddressSpace } from "./address-space.ts";
 
 /** The address of a view's bytes, and the address of their copy. */
@@ -35,10 +36,11 @@ export function createCompute(
   program: Program,
   space: AddressSpace,
   library: KernelLibrary,
-  bytes: Uint8Array,
+  memory: WasmMemory,
 ): CpuCompute {
   const kernels = program.kernels.map((kernel) => library.prepare(kernel));
   const combinations = new Map<string, PreparedKernel>();
+  const move = createMoveBytes(memory);
   const addressOf = ({ buffer, offset }: { readonly buffer: View["buffer"]; readonly offset: number }): number =>
     at(space.buffers, buffer) + offset;
   const sourceAddress = ({ view, saved }: SavedSource<SavedBytes>): number =>
@@ -52,7 +54,8 @@ export function createCompute(
     if (known !== undefined) return known;
     const { shape, strides, dtype } = destination;
     const elementBytes = dtypes[dtype].bytes;
-    const made = prepareCopy(bytes.buffer, { shape, elementBytes, source: source.strides, destination: strides });
+    const sides = { shape, elementBytes, source: source.strides, destination: strides };
+    const made = prepareCopy(memory, move, sides);
     const bySource = copies.get(destination) ?? new WeakMap<View, PreparedCopy>();
     copies.set(destination, bySource.set(source, made));
     return made;
@@ -93,7 +96,7 @@ export function createCompute(
         nextSaved,
         ...space.saved,
       });
-      bytes.copyWithin(copy, from, from + spanBytes(view));
+      move(copy, from, spanBytes(view));
       return { from, copy };
     },
     forget: () => {

@@ -42,7 +42,7 @@ function prepare(
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const flight = flights?.open(programFlights(program), [...program.ranks.keys()], recorder.standings) ?? null;
-  const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
+  const compute = createCompute(program, space, library, memory);
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
   const callers = createInterleavedCallers(program, options.interleaving, bytesOf);

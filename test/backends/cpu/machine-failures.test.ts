@@ -2,12 +2,12 @@
  * The CPU back end on the calling thread: a command that throws and a run that times out name the command, and the next
  * run works.
  */
-import { describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { DiagnosticError, type Diagnostic, link, type Prepared } from "@braid-compiler/braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 
-/** Rank 1 copies on a worker after rank 0 has sent it something: 64 floats, long enough to be moved by copyWithin. */
+/** Rank 1 copies on a worker after rank 0 has sent it something: 64 floats, long enough to be moved by an instruction. */
 const program = link(
   buildLists(2, (list, rank) => {
     const own = list.input([64]);
@@ -44,25 +44,41 @@ function lastOutput(run: Prepared): number | undefined {
   return buffer === undefined ? undefined : new Float32Array(run.read(buffer.id).buffer)[63];
 }
 
-/** Until it is restored. */
-function beforeEachCopy(act: () => void): { readonly mockRestore: () => void } {
-  const copy = vi.spyOn(Uint8Array.prototype, "copyWithin");
-  return copy.mockImplementation(function (this: Uint8Array, target, start, end) {
-    act();
-    this.set(this.slice(start, end), target);
-    return this;
-  });
-}
+type Exports = Readonly<Record<string, (...values: readonly number[]) => void>>;
+const { WebAssembly: api } = globalThis as unknown as {
+  readonly WebAssembly: { Instance: new (module: object, imports: object) => { readonly exports: Exports } };
+};
+const { Instance } = api;
+let beforeCopy = (): void => {};
+
+/** Programs that are prepared from here on call `beforeCopy` before each of their copies. */
+api.Instance = class {
+  readonly exports: Exports;
+  constructor(module: object, imports: object) {
+    const { exports } = new Instance(module, imports);
+    const { move } = exports;
+    const spied: Exports = {
+      move: (...range) => {
+        beforeCopy();
+        move?.(...range);
+      },
+    };
+    this.exports = move === undefined ? exports : spied;
+  }
+};
+afterAll(() => {
+  api.Instance = Instance;
+});
 
 describe("on the machine", () => {
   it("a command that throws", async () => {
     const run = await prepared();
     let calls = 0;
-    const spy = beforeEachCopy(() => {
+    beforeCopy = () => {
       if (++calls === 2) throw new Error("broken on purpose");
-    });
+    };
     const diagnostic = await failureOf(run.execute());
-    spy.mockRestore();
+    beforeCopy = () => {};
     expect(diagnostic).toMatchObject({ code: "command-threw", found: "Error: broken on purpose", place });
     await run.execute();
     expect(lastOutput(run)).toBe(63);
@@ -70,12 +86,12 @@ describe("on the machine", () => {
 
   it("a run that takes too long", async () => {
     const run = await prepared();
-    const spy = beforeEachCopy(() => {
+    beforeCopy = () => {
       const end = performance.now() + 30;
       while (performance.now() < end);
-    });
+    };
     const diagnostic = await failureOf(run.execute({ timeout: 0.02 }));
-    spy.mockRestore();
+    beforeCopy = () => {};
     expect(diagnostic).toMatchObject({ code: "timed-out", message: "the run did not end within 20 ms" });
     // What would have started next, once the time was up.
     const text = /^rank \d, stream \d, command \d \((recordEvent|waitEvent|copy)\) of: /u;

@@ -32,11 +32,11 @@ function workerWith(misdeed: keyof typeof misdeeds, hook: string): URL {
   return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 }
 
-/** In the second run, in every call of a WebAssembly kernel. */
-const inKernels = `
+/** In calls of WebAssembly functions, where the condition holds. */
+const inCalls = (condition: string): string => `
   const { Instance } = WebAssembly;
   const spoilt = (run) => (...values) => {
-    if (runs === 2) misbehave();
+    if (${condition}) misbehave();
     return run(...values);
   };
   WebAssembly.Instance = function (module, imports) {
@@ -45,14 +45,10 @@ const inKernels = `
   };
 `;
 
+/** In the second run, in every kernel. */
+const inKernels = inCalls("runs === 2");
 /** From the second run on, in every copy that is part of another worker's work. */
-const inParts = `
-  const { copyWithin } = Uint8Array.prototype;
-  Uint8Array.prototype.copyWithin = function (...range) {
-    if (runs > 1 && /\\bhelp\\b/.test(new Error().stack)) misbehave();
-    return copyWithin.apply(this, range);
-  };
-`;
+const inParts = inCalls(String.raw`runs > 1 && /\bhelp\b/.test(new Error().stack)`);
 
 const elements = 2 ** 16;
 

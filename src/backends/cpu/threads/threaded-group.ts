@@ -10,7 +10,7 @@ import { beginRun, hasArrived, type RunProgress, resetState } from "../../../mac
 import { atCommand, positionText, commandThrew, stuck, timedOutDiagnostic } from "../../../machine/obstacle.ts";
 import { commandAt, createMachineTables, participantNumber, type MachineTables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
-import { growWasmMemory, type WasmMemory } from "../../../support/webassembly.ts";
+import { copyBytes, growWasmMemory, type WasmMemory } from "../../../support/webassembly.ts";
 import type { FlightStanding } from "../../../trace/flight/flight-record.ts";
 import { type ExecuteOptions, type Group, type Prepared, type RunReport, runsInARow } from "../../backend.ts";
 import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
@@ -97,7 +97,7 @@ async function prepare(
   const bytesOf = (buffer: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, buffer), at(program.buffers, buffer).bytes);
   return {
-    write: (buffer, bytes) => bytesOf(buffer).set(bytes),
+    write: (buffer, bytes) => copyBytes(bytes, bytesOf(buffer)),
     read: (buffer) => bytesOf(buffer).slice(),
     view: bytesOf,
     execute: (options = {}) => inTurn(() => execute(progress, shared, { pool, id, flight, recorder, others }, options)),

@@ -57,7 +57,7 @@ export function createWorkerProgram(
   });
   const work = { heavy: false };
   const current = currentCommand(running, worker);
-  const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
+  const compute = createCompute(program, space, library, memory);
   const parts = createPartRunner({
     shared: shareWorks(tables, numbers, workers),
     numbers,
