@@ -7,6 +7,7 @@ import { withOwnShardings, withSharding } from "./place.ts";
 import { invalidText, mostOperations, type Reader, unsupported } from "./reader.ts";
 import type { BlockArgument, MlirFunction, Operation } from "./syntax/nodes.ts";
 import type { MlirValue } from "./value.ts";
+import { keptLine, repeatedLine } from "./repeat.ts";
 import { collectiveRows } from "./ops/collectives.ts";
 import { contractionRows, convolutionRows } from "./ops/convolution.ts";
 import { controlRows, shardyRows } from "./ops/control.ts";
@@ -116,23 +117,10 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
       help: "lower a part of the function, or shorten its loops",
     });
   }
-  const { read } = stablehloRows.get(op.name) ?? unknownOp(reader, op);
-  const results = read({
-    reader,
-    op,
-    operands: operandsOf(reader, scope, op),
-    manual: scope.manual,
-    region: (region, values, manual = scope.manual) =>
-      evaluateBody(
-        reader,
-        region.operations,
-        region.arguments,
-        values,
-        { values: new Map(), around: scope, manual },
-        op.position,
-      ),
-    call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
-  });
+  const operands = operandsOf(reader, scope, op);
+  const read = (): readonly MlirValue[] => readByRow(reader, op, operands, scope);
+  const results =
+    scope.manual === null ? (repeatedLine(reader, op, operands) ?? keptLine(reader, op, operands, read)) : read();
   const placed = withOwnShardings(reader, op, results);
   if (op.results.length !== placed.length) {
     invalidText(reader, op.position, {
@@ -146,6 +134,26 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
     const value = at(placed, i);
     if (type !== undefined) requireType(reader, op.position, name, value, type);
     scope.values.set(name, value);
+  });
+}
+
+function readByRow(reader: Reader, op: Operation, operands: readonly MlirValue[], scope: Scope): readonly MlirValue[] {
+  const { read } = stablehloRows.get(op.name) ?? unknownOp(reader, op);
+  return read({
+    reader,
+    op,
+    operands,
+    manual: scope.manual,
+    region: (region, values, manual = scope.manual) =>
+      evaluateBody(
+        reader,
+        region.operations,
+        region.arguments,
+        values,
+        { values: new Map(), around: scope, manual },
+        op.position,
+      ),
+    call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
   });
 }
 

@@ -35,6 +35,7 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     placed: new Map(),
     calls: [],
     operations: 0,
+    lines: new Map(),
     device: null,
   };
   const inputs = main.arguments.map(({ type, position }) => {

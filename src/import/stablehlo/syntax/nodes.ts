@@ -62,6 +62,8 @@ export interface Operation {
   readonly resultTypes: readonly Type[];
   /** Of the op's name in the text. */
   readonly position: number;
+  /** The op of the first line that differs from its own in names alone; null where it has no such line. */
+  readonly like: Operation | null;
 }
 
 export interface MlirFunction {

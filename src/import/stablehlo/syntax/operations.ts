@@ -60,7 +60,18 @@ function readKnownLine(scanner: MlirScanner, definitions: AttributeAliases): Ope
   const results = form.results.map(({ value, suffix }) => at(values, value) + suffix);
   const start = results.length === 0 ? 0 : line.length - line.slice(line.indexOf("=") + 1).trimStart().length;
   // Written out: copies of objects with unknown fields are slow, and there are as many as lines.
-  return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position: position + start };
+  return {
+    name,
+    operands,
+    attributes,
+    items,
+    regions,
+    results,
+    operandTypes,
+    resultTypes,
+    position: position + start,
+    like: form.op,
+  };
 }
 
 const longestLine = 2048;
@@ -108,7 +119,7 @@ function readAnyOperation(scanner: MlirScanner, definitions: AttributeAliases): 
   skipLocation(scanner);
   const { name, operands, attributes, items, regions, types } = operation;
   const { operandTypes, resultTypes } = sides(types, results.length);
-  return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position };
+  return { name, operands, attributes, items, regions, results, operandTypes, resultTypes, position, like: null };
 }
 
 export function skipLocation(scanner: MlirScanner): void {
