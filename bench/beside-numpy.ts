@@ -50,8 +50,8 @@ const cases: Readonly<Record<string, Case>> = {
 
 const blas = findBlas();
 
-/** The least CPU time of `runs` calls, after one that warms up. */
-function cpuTime(run: () => void, runs = 7): number {
+/** The least CPU time of `runs` calls. The first ones run before their code is optimized, in the background. */
+function cpuTime(run: () => void, runs = 25): number {
   run();
   const times = Array.from({ length: runs }, () => {
     const before = process.cpuUsage();

@@ -10,7 +10,7 @@ import numpy as np  # noqa: E402
 def report(name, run):
     run()
     times = []
-    for _ in range(7):
+    for _ in range(25):
         before = time.process_time()
         run()
         times.append(time.process_time() - before)
