@@ -7,18 +7,23 @@ import { describe, expect, it } from "vitest";
 import { shardedModel } from "../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../src/import/plan/parse-plan.ts";
 import { sourceOfBytes } from "../../src/import/byte-source.ts";
+import { compareTorchRecords } from "../../src/import/flight-records/compare-records.ts";
+import { readTorchRecord } from "../../src/import/flight-records/torch-record.ts";
 import { readExportedProgram } from "../../src/import/torch-export/read.ts";
 import { modelFile } from "../import/torch-export/written-model.ts";
 import {
   add,
   compile,
+  cumsum,
   DeviceMesh,
   type Diagnostic,
   type DiagnosticCode,
   DiagnosticError,
   diagnosticCodes,
+  dynamicUpdate,
   Fusion,
   gradients,
+  groupedMatmul,
   HostProgramBuilder,
   importModel,
   iota,
@@ -178,6 +183,60 @@ async function ran(input: Tensor | readonly Tensor[] | null): Promise<void> {
   } finally {
     await executor.close();
   }
+}
+
+/** Runs on one device. */
+async function executed(
+  build: (f: Fusion) => TensorView,
+  inputs: readonly Tensor[],
+  options: { readonly timeout?: number } = {},
+): Promise<void> {
+  const f = new Fusion();
+  f.output(build(f));
+  const executor = await MultiDeviceExecutor.create(f, { devices: 1, ...options });
+  try {
+    await executor.run(inputs);
+  } finally {
+    await executor.close();
+  }
+}
+
+/** Writes two elements from position 3 on. */
+async function updated(extent: number, position: number): Promise<void> {
+  await executed(
+    (f) => dynamicUpdate(f.input([extent]), 0, f.input([], "int64"), f.input([2])),
+    [Tensor.zeros([extent]), Tensor.from(BigInt(position), "int64"), Tensor.zeros([2])],
+  );
+}
+
+/** Two allreduces of two communicators, whose order on rank 1 is the other if `crosses`. */
+async function reduced(crosses: boolean): Promise<void> {
+  const lists = [0, 1].map((rank) => {
+    const h = new HostProgramBuilder();
+    const teams = [
+      [0, 1],
+      [1, 0],
+    ] as const;
+    const inputs = teams.map(() => h.input([4], { mesh: two }));
+    for (const i of crosses && rank === 1 ? [1, 0] : [0, 1]) {
+      const [input, team] = [inputs[i], teams[i]];
+      if (input !== undefined && team !== undefined)
+        h.wait(h.communication("Allreduce", { team, input, output: input }));
+    }
+    return h.build();
+  });
+  const executor = await MultiDeviceExecutor.create(lists, { devices: 2, verify: "off" });
+  try {
+    await executor.run([Tensor.zeros([4]), Tensor.zeros([4])]);
+  } finally {
+    await executor.close();
+  }
+}
+
+/** Records of ranks without entries. */
+function recordsOf(...paths: readonly string[]): void {
+  const text = new TextEncoder().encode('{"version": "2.10", "pg_config": {}, "entries": []}');
+  compareTorchRecords(paths.map((file) => readTorchRecord(text, file)));
 }
 
 function linked(ranks: readonly number[]): Program {
@@ -410,7 +469,10 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   ),
   "trace-invalid": commandLine,
   "trace-mismatch": commandLine,
-  "record-invalid": untyped("files"),
+  "record-invalid": typedEach(
+    [/name the file after its rank/u, (isFixed) => recordsOf(isFixed ? "trace_0.json" : "trace.json", "trace_1.json")],
+    [/pass one of them/u, (isFixed) => recordsOf(...(isFixed ? ["0.json"] : ["0.json", "old/0.json"]))],
+  ),
   "record-incomplete": untyped("runs"),
   "file-unreadable": commandLine,
   "plan-unsupported": typed(/compile with --backend cuda/u, (isFixed) => planOf(ring(2, isFixed ? "cuda" : "nccl"))),
@@ -426,10 +488,18 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "option-value": commandLine,
   "backend-unavailable": untyped("machine"),
   "interleaving-invalid": typed(/seed:7/u, (isFixed) => parseInterleaving(isFixed ? "seed:7" : "seed7")),
-  stuck: untyped("runs"),
+  stuck: typed(/in the same order on all ranks/u, (isFixed) => reduced(!isFixed)),
   "slot-overrun": repairs,
-  "group-ends-invalid": untyped("runs"),
-  "position-past-end": untyped("runs"),
+  "group-ends-invalid": typed(/whose sum is at most the rows/u, (isFixed) =>
+    executed(
+      (f) => groupedMatmul(f.input([4, 2]), f.input([2, 2, 2]), cumsum(f.input([2], "int64"), 0)),
+      [Tensor.zeros([4, 2]), Tensor.zeros([2, 2, 2]), Tensor.from([2n, isFixed ? 2n : 3n], "int64")],
+    ),
+  ),
+  "position-past-end": typedEach(
+    [/stop before the cache is full/u, (isFixed) => updated(4, isFixed ? 2 : 3)],
+    [/make its axis longer/u, (isFixed) => updated(isFixed ? 5 : 4, 3)],
+  ),
   "command-threw": untyped("runs"),
   "worker-died": untyped("runs"),
   "gpu-call-failed": untyped("machine"),
@@ -441,7 +511,13 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "rendezvous-failed": untyped("network"),
   "launcher-environment": untyped("environment"),
   "program-differs": untyped("ranks"),
-  "timed-out": untyped("runs"),
+  "timed-out": typed(/allow more time/u, (isFixed) =>
+    executed(
+      (f) => matmul(matmul(f.input([256, 256]), f.input([256, 256])), f.input([256, 256])),
+      [0, 1, 2].map(() => Tensor.zeros([256, 256])),
+      { timeout: isFixed ? 60 : 1e-6 },
+    ),
+  ),
   "check-failed": untyped("values"),
   "not-checked": untyped("values"),
 };
