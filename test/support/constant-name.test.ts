@@ -19,6 +19,9 @@ it.each([
   ["const [x, w] = [\n    f.input([8, 8]),\n    f.^input([8, 4]),\n];", "w"],
   ["const { output } = ^sdpa(q, k, v);", "output"],
   ["const { output: heads } = ^sdpa(q, k, v);", "heads"],
+  ["const moved = SET > 1 ? ^set(h) : h;", "moved"],
+  ["const moved = n === 1 ? h : ^set(h);", "moved"],
+  ["const moved: TensorView = two\n    ? f.^input([8])\n    : h;", "moved"],
   // Not what the constant holds, or not for good.
   ["const y = linear(^gelu(x), w);", null],
   ["let y = ^linear(x, w);", null],
@@ -28,6 +31,10 @@ it.each([
   ["const block = (x, w) => ^linear(x, w);", null],
   ["const x = f.input([8]);\nuse(^relu(x));", null],
   ["const scaled = pair(y, ^add(x, x));", null],
+  ["const y = on ? pair(x, ^relu(x)) : x;", null],
+  ["const block = (x) => on ? ^relu(x) : x;", null],
+  ["const y = given ?? ^relu(x);", null],
+  ["const y = on ? x : off ? ^relu(x) : y;", null],
 ])("%s", (line, name) => {
   expect(constant(line)).toBe(name);
 });

@@ -152,13 +152,14 @@ async function constantsOf(tensors: readonly Tensor[]): Promise<Constants> {
 
 // The constant that a program gives the result of a call: `hidden` for the call in `const hidden = linear(x, w)`, also
 // in a list, `const [x, w] = [f.input([8]), f.input([8])]`, as a later one, `const x = f.input([8]), w = f.input([8])`,
-// and as the one field that is taken, `const { output } = sdpa(q, k, v)`.
+// as the one field that is taken, `const { output } = sdpa(q, k, v)`, and as a choice, `const y = on ? relu(x) : x`.
 
 const identifier = String.raw`[\p{ID_Start}$_][\p{ID_Continue}$]*`;
 const type = String.raw`(?::[^=]*)?`;
+const choice = String.raw`(?:(?:(?!=>)[^?:])*\?(?:(?:(?!=>)[^?:])*:)?\s*)?`;
 const callee = String.raw`(?:[\w$]+\.)*[\w$]*`;
 const held = new RegExp(
-  String.raw`^\s*(?:(${identifier})|\{\s*(?:\w+\s*:\s*)?(${identifier})\s*\})\s*${type}=\s*${callee}$`,
+  String.raw`^\s*(?:(${identifier})|\{\s*(?:\w+\s*:\s*)?(${identifier})\s*\})\s*${type}=\s*${choice}${callee}$`,
   "u",
 );
 const called = new RegExp(String.raw`^\s*${callee}$`, "u");
