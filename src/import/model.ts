@@ -1,8 +1,12 @@
 /** What every format of model files becomes. */
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { Fusion } from "../ir/api/fusion.ts";
 import type { GradientRequest } from "../ir/api/gradients.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
+
+/** What a refusal says. */
+export type ModelFault = Required<Pick<Diagnostic, "message" | "found" | "expected" | "help">>;
 
 export interface ImportedModel {
   readonly fusion: Fusion;

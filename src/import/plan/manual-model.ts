@@ -32,6 +32,7 @@ import { placeTensor, replicate } from "./placement.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
 import { jsonPlaceText } from "../json.ts";
+import type { ModelFault } from "../model.ts";
 import { importedFusion } from "../origins.ts";
 import type { GroupCollective } from "../torch-export/group-collective.ts";
 
@@ -267,7 +268,7 @@ function groupsOfRanks(collectives: readonly GroupCollective[], plan: ShardingPl
 function atNode(
   { node }: GroupCollective,
   code: "model-invalid" | "model-unsupported" | "sharding-plan-invalid",
-  fault: { readonly message: string; readonly found: string; readonly expected: string; readonly help: string },
+  fault: ModelFault,
 ): never {
   return fail({
     code,

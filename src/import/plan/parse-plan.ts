@@ -1,5 +1,6 @@
 /** The document of a sharding plan: a mesh, and how modules, parameters, inputs, outputs and activations lie on it. */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import type { ModelFault } from "../model.ts";
 import { type Float8Recipe, float8Recipes } from "../../ir/fusion-data.ts";
 import { parseJson } from "../../support/json-document.ts";
 import { suggestion } from "../../support/wording.ts";
@@ -45,15 +46,8 @@ export interface ShardingPlan {
   readonly groups: Readonly<Record<string, readonly string[]>>;
 }
 
-interface Fault {
-  readonly message: string;
-  readonly found: string;
-  readonly expected: string;
-  readonly help: string;
-}
-
 /** At a key of the document. */
-export function invalidPlan(path: string, key: string, fault: Fault): never {
+export function invalidPlan(path: string, key: string, fault: ModelFault): never {
   return fail({
     code: "sharding-plan-invalid",
     place: { kind: "file", path: key === "" ? path : `${path}: ${key}` },

@@ -1,5 +1,4 @@
 /** What reading one module shares: the Fusion that it becomes, and where its tensors come from in the text. */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { failAt } from "../../host/syntax/text/source.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -7,6 +6,7 @@ import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { Tensor as HostTensor } from "../../numerics/tensor/host-tensor.ts";
 import type { DevicePart } from "../manual/parts.ts";
+import type { ModelFault } from "../model.ts";
 import type { Marked } from "../origins.ts";
 import type { Meshes } from "./mesh.ts";
 import type { MlirModule, Operation, Type } from "./syntax/nodes.ts";
@@ -59,8 +59,6 @@ export interface DeviceProgram {
 /** A file may unroll a loop without an end. */
 export const mostOperations = 500_000;
 
-type Fault = Required<Pick<Diagnostic, "message" | "found" | "expected" | "help">>;
-
 const printed = "pass the text as the framework printed it";
 
 /** What a diagnostic of a place in the text needs. */
@@ -70,11 +68,11 @@ export type InText = Pick<Marked, "source">;
 export function invalidText(
   { source }: InText,
   position: number,
-  { help = printed, ...fault }: Omit<Fault, "help"> & Partial<Pick<Fault, "help">>,
+  { help = printed, ...fault }: Omit<ModelFault, "help"> & Partial<Pick<ModelFault, "help">>,
 ): never {
   return failAt(source, position, { code: "model-invalid", help, ...fault });
 }
 
-export function unsupported({ source }: InText, position: number, fault: Fault): never {
+export function unsupported({ source }: InText, position: number, fault: ModelFault): never {
   return failAt(source, position, { code: "model-unsupported", ...fault });
 }

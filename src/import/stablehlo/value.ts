@@ -63,6 +63,12 @@ export function splat(reader: Reader, type: ValueType, element: Element): MlirVa
   };
 }
 
+/** A scalar of a number, to try what a region does with it. */
+export function scalarOf(reader: Reader, element: string, value: number): MlirValue {
+  const type = { element, shape: [] };
+  return splat(reader, type, dtypeIn(type) === "int64" ? BigInt(value) : value);
+}
+
 /** The one element of a value that has no others; null if a run gives it. */
 export function splatOf({ known }: MlirValue): Element | null {
   return known?.length === 1 ? at(known, 0) : null;

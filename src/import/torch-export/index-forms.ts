@@ -51,18 +51,17 @@ function operands(call: Call): readonly [IndexForm, IndexForm] | null {
   return a === null || b === null ? null : [a, b];
 }
 
-const sumRow =
-  (sign: 1 | -1): FormRow =>
-  (call) => {
+function sumRow(sign: 1 | -1): FormRow {
+  return (call) => {
     const pair = operands(call);
     if (pair === null || call.whole("alpha", 1) !== 1) return null;
     return joined(pair[0], pair[1], call.sizes.length, sign);
   };
+}
 
 /** a >= b + margin, or the other way round. */
-const order =
-  (swap: boolean, margin: 0 | 1): FormRow =>
-  (call) => {
+function order(swap: boolean, margin: 0 | 1): FormRow {
+  return (call) => {
     const pair = operands(call);
     const [a, b] = pair === null ? [null, null] : swap ? [pair[1], pair[0]] : pair;
     const difference = a === null || b === null ? null : joined(a, b, call.sizes.length, -1);
@@ -70,6 +69,7 @@ const order =
       ? null
       : decided({ ...difference, kind: "test", offset: difference.offset - margin }, call.sizes);
   };
+}
 
 /** A test that no index, or every index, passes is a constant. */
 function decided(test: IndexForm, sizes: readonly Size[]): IndexForm {
@@ -85,19 +85,18 @@ function decided(test: IndexForm, sizes: readonly Size[]): IndexForm {
 }
 
 /** Equality is known where the difference is the same everywhere. */
-const equality =
-  (equal: boolean): FormRow =>
-  (call) => {
+function equality(equal: boolean): FormRow {
+  return (call) => {
     const pair = operands(call);
     const difference = pair === null ? null : joined(pair[0], pair[1], call.sizes.length, -1);
     if (difference === null || !isUniform(difference)) return null;
     return uniform(Number((difference.offset === 0) === equal), call.sizes.length);
   };
+}
 
 /** With `neutral` the other one stays; the opposite decides. */
-const logical =
-  (neutral: 0 | 1): FormRow =>
-  (call) => {
+function logical(neutral: 0 | 1): FormRow {
+  return (call) => {
     const pair = operands(call);
     if (pair === null) return null;
     const [a, b] = pair.map((form) => raised(form, call.sizes.length));
@@ -107,6 +106,7 @@ const logical =
     const other = known === a ? b : a;
     return (known.offset === 0 ? 0 : 1) === neutral ? other : uniform(1 - neutral, call.sizes.length);
   };
+}
 
 function raised(form: IndexForm, rank: number): IndexForm {
   return { ...form, steps: [...Array.from({ length: rank - form.steps.length }, () => 0), ...form.steps] };
@@ -116,12 +116,12 @@ function sameForm(a: IndexForm, b: IndexForm): boolean {
   return a.kind === b.kind && a.offset === b.offset && a.steps.every((step, axis) => step === b.steps[axis]);
 }
 
-const filled =
-  (argument: string | number): FormRow =>
-  (call) => {
+function filled(argument: string | number): FormRow {
+  return (call) => {
     const value = typeof argument === "number" ? argument : call.whole(argument);
     return value === null ? null : uniform(value, call.sizes.length);
   };
+}
 
 const same: FormRow = (call) => call.form("self");
 

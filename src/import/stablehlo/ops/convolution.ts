@@ -1,8 +1,8 @@
 /** Convolutions whose windows do not overlap, such as a patch embedding: a contraction over each window. */
-import { matmul, permute, reshape, cast, squeeze } from "../../../ir/api/ops.ts";
+import { matmul, reshape, cast, squeeze } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
-import { permutedTo, withAxes } from "../../views.ts";
+import { patchesTimes, permutedTo, withAxes } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { dtypeIn, type MlirValue, ownWhole } from "../value.ts";
 import {
@@ -66,30 +66,20 @@ function convolution(reading: Reading): MlirValue {
       "windows side by side, as of a patch embedding",
     );
   }
-  const [batch, features] = ["b", "f"].map((label) => at(value.type.shape, own.indexOf(label)));
-  const outputs = at(kernel.type.shape, weights.indexOf("o"));
-  if (features !== kernel.type.shape[weights.indexOf("i")])
-    contradicted(reading, `${features} features`, "as many as the kernel has");
+  const inputs = kernel.type.shape[weights.indexOf("i")];
+  const features = at(value.type.shape, own.indexOf("f"));
+  if (features !== inputs) contradicted(reading, `${features} features`, "as many as the kernel has");
   return madeValue(reading, () => {
     const dtype = dtypeIn(resultType(reading));
     const [x, w] = [ownWhole(reading, value), ownWhole(reading, kernel)];
     if (x.dtype !== dtype || w.dtype !== dtype) refuse(reading, `${x.dtype} and ${w.dtype} to ${dtype}`, "one dtype");
-    const ordered = ["b", ...spatial, "f"].map((label) => own.indexOf(label));
-    const moved = permute(x, ordered);
-    const apart = counts.flatMap((count, i) => [count, at(sizes, i)]);
-    const split = reshape(moved, [batch ?? 1, ...apart, features ?? 1]);
-    const places = spatial.map((_, i) => 1 + 2 * i);
-    const order = [0, ...places, ...places.map((place) => place + 1), 1 + 2 * spatial.length];
-    const windows = permute(split, order);
-    const depth = elementCount(sizes) * (features ?? 1);
-    const rows = reshape(windows, [(batch ?? 1) * elementCount(counts), depth]);
-    const inputs = [...spatial, "i", "o"].map((label) => weights.indexOf(label));
-    const columns = permute(w, inputs);
-    const product = matmul(rows, reshape(columns, [depth, outputs]));
-    const whole = reshape(product, [batch ?? 1, ...counts, outputs]);
-    const labels = ["b", ...spatial, "f"];
-    const wanted = result.map((label) => labels.indexOf(label));
-    return permute(whole, wanted);
+    const inOrder = (tensor: TensorView, labels: readonly string[], wanted: readonly string[]): TensorView => {
+      const order = wanted.map((label) => labels.indexOf(label));
+      return permutedTo(tensor, order);
+    };
+    const places = ["b", "f", ...spatial];
+    const [images, kernels] = [inOrder(x, own, places), inOrder(w, weights, ["o", "i", ...spatial])];
+    return inOrder(patchesTimes(images, kernels, null, sizes), places, result);
   });
 }
 

@@ -102,11 +102,17 @@ function operandOf(reading: Reading, value: MlirValue): TensorView | number | bi
   return element !== null && value.type.element !== "i1" ? element : ownView(reading, value);
 }
 
-function requireAlike(reading: Reading, values: readonly MlirValue[]): void {
-  const [first, ...others] = values;
-  const odd = others.find(({ type }) => first !== undefined && !isSameType(type, first.type));
-  if (first === undefined || odd === undefined) return;
-  contradicted(reading, `${typeText(first.type)} and ${typeText(odd.type)}`, "operands of one type");
+/** The operands from `first` on, of one type. */
+function alikePair(reading: Reading, first = 0): readonly [MlirValue, MlirValue] {
+  const [a, b] = [operandAt(reading, first), operandAt(reading, first + 1)];
+  if (isSameType(a.type, b.type)) return [a, b];
+  return contradicted(reading, `${typeText(a.type)} and ${typeText(b.type)}`, "operands of one type");
+}
+
+/** The same as operands, of which one has to be a tensor. */
+function sidesOf(reading: Reading, a: MlirValue, b: MlirValue): readonly [TensorView | number | bigint, BinaryOperand] {
+  const right = operandOf(reading, b);
+  return [typeof right === "object" ? operandOf(reading, a) : ownView(reading, a), right];
 }
 
 /** `ui32` is computed in 64 bits, of which the upper ones are cut off. */
@@ -114,26 +120,26 @@ function wraps({ type }: MlirValue): boolean {
   return type.element === "ui32";
 }
 
-function binaryRow(
-  op: BinaryOpType,
-  { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {},
-): ReadRow {
-  return readRow((reading) => {
-    const values = [operandAt(reading), operandAt(reading, 1)] as const;
-    requireAlike(reading, values);
-    const [a, b] = values;
-    const same = neutral(op, a, b);
-    if (same !== null && isSameType(same.type, resultType(reading))) return same;
-    const cut = cuts && wraps(a);
-    const known = knownOf(reading, values, binaryResult(op, dtypeIn(a.type)), cut);
-    return foldedValue(reading, known, () => {
-      const right = operandOf(reading, b);
-      // One of them has to be a tensor.
-      const left = typeof right === "object" ? operandOf(reading, a) : ownView(reading, a);
-      const result = binary(op, left, right);
-      return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
-    });
-  }, note);
+interface BinaryOptions {
+  /** Whether a result may have more bits than its type. */
+  readonly cuts?: boolean;
+  readonly note?: string;
+}
+
+function binaryRow(op: BinaryOpType, { cuts = false, note }: BinaryOptions = {}): ReadRow {
+  return readRow((reading) => binaryValue(reading, op, cuts), note);
+}
+
+function binaryValue(reading: Reading, op: BinaryOpType, cuts = false): MlirValue {
+  const [a, b] = alikePair(reading);
+  const same = neutral(op, a, b);
+  if (same !== null && isSameType(same.type, resultType(reading))) return same;
+  const cut = cuts && wraps(a);
+  const known = knownOf(reading, [a, b], binaryResult(op, dtypeIn(a.type)), cut);
+  return foldedValue(reading, known, () => {
+    const result = binary(op, ...sidesOf(reading, a, b));
+    return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
+  });
 }
 
 /** The operand that an op with the other one does not change: `maximum(-inf, x)`, as frameworks write for reductions. */
@@ -176,31 +182,15 @@ function directionOf(reading: Reading): BinaryOpType {
   return comparisons.get(word ?? "") ?? refuse(reading, `the direction ${word}`, [...comparisons.keys()].join(", "));
 }
 
-function compareValues(reading: Reading): MlirValue {
-  const values = [operandAt(reading), operandAt(reading, 1)] as const;
-  requireAlike(reading, values);
-  const op = directionOf(reading);
-  const [a, b] = values;
-  const known = knownOf(reading, values, binaryResult(op, dtypeIn(a.type)));
-  return foldedValue(reading, known, () => {
-    const right = operandOf(reading, b);
-    return binary(op, typeof right === "object" ? operandOf(reading, a) : ownView(reading, a), right);
-  });
-}
-
 function selectValues(reading: Reading): MlirValue {
-  const [condition, a, b] = [operandAt(reading), operandAt(reading, 1), operandAt(reading, 2)];
-  requireAlike(reading, [a, b]);
+  const condition = operandAt(reading);
+  const [a, b] = alikePair(reading, 1);
   const chosen = splatOf(condition);
   if (chosen !== null) return chosen === 0 ? b : a;
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
   const known = isOne ? null : knownOf(reading, [condition, a, b], chosenOf);
-  return foldedValue(reading, known, () => {
-    const second = operandOf(reading, b);
-    const first = typeof second === "object" ? operandOf(reading, a) : ownView(reading, a);
-    return where(ownView(reading, condition), first, second);
-  });
+  return foldedValue(reading, known, () => where(ownView(reading, condition), ...sidesOf(reading, a, b)));
 }
 
 /** `clamp %low, %x, %high`, whose bounds may be scalars. */
@@ -230,11 +220,9 @@ function isFloat({ dtype }: TensorView): boolean {
 
 /** The remainder of XLA has the sign of the dividend. */
 const remainderRow = readRow((reading) => {
-  const values = [operandAt(reading), operandAt(reading, 1)] as const;
-  requireAlike(reading, values);
-  const [a, b] = values;
+  const [a, b] = alikePair(reading);
   if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
-  const known = knownOf(reading, values, remainderIn(dtypeIn(a.type)));
+  const known = knownOf(reading, [a, b], remainderIn(dtypeIn(a.type)));
   return foldedValue(reading, known, () => {
     const [x, y] = [ownView(reading, a), operandOf(reading, b)];
     return sub(x, mul(div(x, y), y));
@@ -262,8 +250,7 @@ const shiftRightLogical = readRow((reading) => {
 
 /** Integer powers of a small constant exponent are products. */
 const powerRow = readRow((reading) => {
-  const [a, b] = [operandAt(reading), operandAt(reading, 1)];
-  requireAlike(reading, [a, b]);
+  const [a, b] = alikePair(reading);
   const element = splatOf(b);
   return madeValue(reading, () => {
     const x = ownView(reading, a);
@@ -286,31 +273,29 @@ const notRow = readRow((reading) => {
   return foldedValue(reading, known, () => logicalNot(ownView(reading, value)));
 });
 
-/** Of bool and of integers. */
-function bitRow(bool: BinaryOpType, integer: BinaryOpType): ReadRow {
-  const rows = { bool: binaryRow(bool), integer: binaryRow(integer) };
-  return { read: (reading) => rows[operandAt(reading).type.element === "i1" ? "bool" : "integer"].read(reading) };
+/** One op of bools, and another one of numbers. The sum of bools is their disjunction. */
+function boolOrRow(bool: BinaryOpType, other: BinaryOpType, options: BinaryOptions = {}): ReadRow {
+  const rows = { bool: binaryRow(bool), other: binaryRow(other, options) };
+  return { read: (reading) => rows[operandAt(reading).type.element === "i1" ? "bool" : "other"].read(reading) };
 }
 
 export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
-  "stablehlo.add": { read: (reading) => additionOf(operandAt(reading)).read(reading) },
+  "stablehlo.add": boolOrRow("logicalOr", "add", { cuts: true }),
   "stablehlo.subtract": binaryRow("sub", { cuts: true }),
-  "stablehlo.multiply": {
-    read: (reading) => (operandAt(reading).type.element === "i1" ? conjunction : product).read(reading),
-  },
+  "stablehlo.multiply": boolOrRow("logicalAnd", "mul", { cuts: true }),
   "stablehlo.divide": binaryRow("div"),
   "stablehlo.maximum": binaryRow("maximum"),
   "stablehlo.minimum": binaryRow("minimum"),
-  "stablehlo.and": bitRow("logicalAnd", "bitAnd"),
-  "stablehlo.or": bitRow("logicalOr", "bitOr"),
-  "stablehlo.xor": bitRow("ne", "bitXor"),
+  "stablehlo.and": boolOrRow("logicalAnd", "bitAnd"),
+  "stablehlo.or": boolOrRow("logicalOr", "bitOr"),
+  "stablehlo.xor": boolOrRow("ne", "bitXor"),
   "stablehlo.not": notRow,
   "stablehlo.power": powerRow,
   "stablehlo.remainder": remainderRow,
   "stablehlo.shift_left": binaryRow("shiftLeft", { cuts: true, note: "by less than the number of bits" }),
   "stablehlo.shift_right_arithmetic": binaryRow("shiftRight", { note: "by less than the number of bits" }),
   "stablehlo.shift_right_logical": shiftRightLogical,
-  "stablehlo.compare": readRow(compareValues, "TOTALORDER compares as FLOAT"),
+  "stablehlo.compare": readRow((reading) => binaryValue(reading, directionOf(reading)), "TOTALORDER compares as FLOAT"),
   "stablehlo.select": readRow(selectValues),
   "stablehlo.clamp": readRow(clampValues),
   "stablehlo.convert": readRow(convertValue),
@@ -348,15 +333,3 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "chlo.sinh": composed((x) => mul(sub(exp(x), exp(neg(x))), 0.5)),
   "chlo.cosh": composed((x) => mul(add(exp(x), exp(neg(x))), 0.5)),
 };
-
-const [sum, product, conjunction, disjunction] = [
-  binaryRow("add", { cuts: true }),
-  binaryRow("mul", { cuts: true }),
-  binaryRow("logicalAnd"),
-  binaryRow("logicalOr"),
-];
-
-/** The sum of bools is their disjunction. */
-function additionOf({ type }: MlirValue): ReadRow {
-  return type.element === "i1" ? disjunction : sum;
-}

@@ -8,7 +8,7 @@ import { at } from "../../../support/invariant.ts";
 import { partReductions } from "../../manual/parts.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
 import type { OpRegion } from "../syntax/nodes.ts";
-import { dtypeIn, splat, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
+import { dtypeIn, scalarOf, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -79,10 +79,8 @@ const pairs = [
 function triedCombiner(reading: Reading, region: OpRegion, { element }: ValueType, result: number): Combiner | null {
   const { reader, op } = reading;
   const count = region.arguments.length / 2;
-  const scalar = (value: number, argument: number): MlirValue => {
-    const type = valueType(reader, op.position, at(region.arguments, argument).type);
-    return splat(reader, type, type.element === "i64" || type.element === "ui32" ? BigInt(value) : value);
-  };
+  const scalar = (value: number, argument: number): MlirValue =>
+    scalarOf(reader, valueType(reader, op.position, at(region.arguments, argument).type).element, value);
   const tried = (a: number, b: number): number => {
     const values = region.arguments.map((_, i) => scalar(i === result ? a : i === count + result ? b : 0, i));
     const found = reading.region(region, values)[result];
@@ -148,17 +146,10 @@ function argumentOfExtremum(reading: Reading, axis: number): readonly MlirValue[
   const [value, index] = [operandAt(reading), operandAt(reading, 1)];
   const region = firstRegion(reading);
   const pick = ([x, i]: readonly [number, number], [y, j]: readonly [number, number]): number | null => {
-    const scalars = [x, i, y, j].map((element, k) => {
-      const type = { element: (k % 2 === 0 ? value : index).type.element, shape: [] };
-      return splat(reader, type, type.element === "i64" ? BigInt(element) : element);
-    });
-    const results = reading.region(region, scalars).map(splatOf);
-    const [best = null, at0 = null] = results;
-    const winner =
-      best === null || at0 === null
-        ? null
-        : [x, y].findIndex((each, k) => each === Number(best) && [i, j][k] === Number(at0));
-    return winner;
+    const scalars = [x, i, y, j].map((each, k) => scalarOf(reader, (k % 2 === 0 ? value : index).type.element, each));
+    const [best = null, place = null] = reading.region(region, scalars).map(splatOf);
+    if (best === null || place === null) return null;
+    return [x, y].findIndex((each, k) => each === Number(best) && [i, j][k] === Number(place));
   };
   const wins = [pick([1, 0], [2, 1]), pick([2, 0], [1, 1]), pick([1, 0], [1, 1]), pick([1, 1], [1, 0])].join("");
   const isMost = wins === "1001";

@@ -2,7 +2,7 @@
 import { argsort, cast, gather, topk } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { number, requireAxes } from "../read-attributes.ts";
-import { dtypeIn, splat, splatOf, type MlirValue, ownWhole } from "../value.ts";
+import { dtypeIn, scalarOf, splatOf, type MlirValue, ownWhole } from "../value.ts";
 import { firstRegion, madeValues, operandAt, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 
 function sortValues(reading: Reading): readonly MlirValue[] {
@@ -24,9 +24,7 @@ function directionOf(reading: Reading): "ascending" | "descending" {
   const { reader, operands } = reading;
   const region = firstRegion(reading);
   const isFirst = (a: number, b: number): boolean => {
-    const scalars = operands.flatMap(({ type }) =>
-      [a, b].map((element) => splat(reader, { element: type.element, shape: [] }, toElement(element, type.element))),
-    );
+    const scalars = operands.flatMap(({ type }) => [a, b].map((each) => scalarOf(reader, type.element, each)));
     const [result] = reading.region(region, scalars);
     return result !== undefined && Number(splatOf(result) ?? 0) === 1;
   };
@@ -34,10 +32,6 @@ function directionOf(reading: Reading): "ascending" | "descending" {
   if (found === "true false false") return "ascending";
   if (found === "false true false") return "descending";
   return refuse(reading, "an order of another form", "a comparison of the first operand by LT or GT");
-}
-
-function toElement(value: number, element: string): number | bigint {
-  return element === "i64" || element === "ui32" ? BigInt(value) : value;
 }
 
 /** `%values, %indices = chlo.top_k(%x, k = 2)`, along the last axis. */

@@ -17,7 +17,7 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { withAxes } from "../../views.ts";
+import { patchesTimes, withAxes } from "../../views.ts";
 import { asCount, raised } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { reshaped } from "./shape.ts";
@@ -112,16 +112,7 @@ const convolution: AtenRow = (o) => {
       "patches: a kernel as large as its stride, which divides the image, without padding, dilation or groups",
     );
   }
-  // [N, C, h kh, w kw] -> [N, h, w, C, kh, kw] -> rows of patches.
-  const grid = images.map((extent, i) => (extent ?? 1) / at(stride, i));
-  const [batch, channels, features] = [at(x.extents, 0), at(x.extents, 1), at(weight.extents, 0)];
-  const cut = reshape(x, [batch, channels, ...grid.flatMap((count, i) => [count, at(stride, i)])]);
-  const order = [0, ...grid.map((_, i) => 2 + 2 * i), 1, ...grid.map((_, i) => 3 + 2 * i)];
-  const length = foldProduct(weight.extents.slice(1));
-  const patches = reshape(permute(cut, order), [batch, ...grid, length]);
-  const matrix = reshape(weight, [features, length]);
-  const y = bias === null ? linear(patches, matrix) : linear(patches, matrix, bias);
-  return permute(y, [0, y.rank - 1, ...grid.map((_, i) => 1 + i)]);
+  return patchesTimes(x, weight, bias, stride);
 };
 
 /** The norms of Braid are over the last axis. */
@@ -142,13 +133,13 @@ const rmsNormRow: AtenRow = (o) => {
   return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[x.dtype].epsilon));
 };
 
-const softmaxOf =
-  (apply: (x: TensorView, axis: number) => TensorView): AtenRow =>
-  (o) => {
+function softmaxOf(apply: (x: TensorView, axis: number) => TensorView): AtenRow {
+  return (o) => {
     const x = o.tensor("self");
     const dtype = o.dtype();
     return apply(dtype === null ? x : inDType(x, dtype), o.whole("dim"));
   };
+}
 
 /** The axes of a reduction: all where none are named. */
 function axesOf(o: NodeOperands, x: TensorView): readonly number[] {
@@ -156,9 +147,8 @@ function axesOf(o: NodeOperands, x: TensorView): readonly number[] {
   return named.length > 0 ? named : [...x.extents.keys()];
 }
 
-const reduction =
-  (apply: (x: TensorView, axes: readonly number[], o: NodeOperands) => TensorView): AtenRow =>
-  (o) => {
+function reduction(apply: (x: TensorView, axes: readonly number[], o: NodeOperands) => TensorView): AtenRow {
+  return (o) => {
     const given = o.tensor("self");
     const axes = axesOf(o, given);
     const dtype = o.dtype();
@@ -166,6 +156,7 @@ const reduction =
     const y = axes.length === 0 ? x : apply(x, axes, o);
     return o.flag("keepdim", false) && axes.length > 0 ? keepAxes(y, axes, x) : y;
   };
+}
 
 /** var(x), and the mean. */
 function moments(o: NodeOperands): readonly [variance: TensorView, mean: TensorView] {
@@ -193,13 +184,13 @@ const maxRow: AtenRow = (o) => {
   return o.flag("keepdim", false) ? found.map((y) => keepAxes(y, [axis], x)) : found;
 };
 
-const cumulative =
-  (run: (tensor: TensorView, axis: number) => TensorView): AtenRow =>
-  (o) => {
+function cumulative(run: (tensor: TensorView, axis: number) => TensorView): AtenRow {
+  return (o) => {
     const given = asCount(o.tensor("self"));
     const x = inDType(given, o.dtype() ?? given.dtype);
     return run(x, axisIn(o.whole("dim"), x.rank));
   };
+}
 
 /** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
 const attention: AtenRow = (o) => {

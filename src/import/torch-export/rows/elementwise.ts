@@ -74,36 +74,28 @@ function countedPair(o: NodeOperands): readonly [BinaryOperand, BinaryOperand] {
   return [typeof a === "object" ? asCount(a) : a, typeof b === "object" ? asCount(b) : b];
 }
 
-const unary =
-  (apply: Unary): AtenRow =>
-  (o) => {
+function unary(apply: Unary): AtenRow {
+  return (o) => {
     const x = asCount(o.tensor("self"));
     return apply(isFloat(o.resultDType) ? inDType(x, isFloat(x.dtype) ? x.dtype : "float") : x);
   };
+}
 
-const predicate =
-  (apply: Unary): AtenRow =>
-  (o) =>
-    apply(o.tensor("self"));
+function predicate(apply: Unary): AtenRow {
+  return (o) => apply(o.tensor("self"));
+}
 
-const binary =
-  (apply: Binary): AtenRow =>
-  (o) => {
-    const [a, b] = pairOf(o);
-    return apply(a, b);
-  };
+function binary(apply: Binary): AtenRow {
+  return (o) => apply(...pairOf(o));
+}
 
-const arithmetic =
-  (apply: Binary): AtenRow =>
-  (o) => {
-    const [a, b] = countedPair(o);
-    return apply(a, b);
-  };
+function arithmetic(apply: Binary): AtenRow {
+  return (o) => apply(...countedPair(o));
+}
 
 /** a + alpha b */
-const scaled =
-  (apply: Binary, swap = false): AtenRow =>
-  (o) => {
+function scaled(apply: Binary, swap = false): AtenRow {
+  return (o) => {
     const alpha = o.number("alpha", 1);
     return arithmetic((a, b) => {
       const [first, second] = swap ? [b, a] : [a, b];
@@ -113,6 +105,7 @@ const scaled =
       );
     })(o);
   };
+}
 
 /** Of bool as a logical op, of integers bit by bit. */
 const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Binary): AtenRow =>
@@ -123,13 +116,13 @@ const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Bi
 
 const toBool: Unary = (x) => (x.dtype === "bool" ? x : ne(x, 0));
 
-const logical =
-  (apply: (a: TensorView, b: TensorView) => TensorView): AtenRow =>
-  (o) => {
+function logical(apply: (a: TensorView, b: TensorView) => TensorView): AtenRow {
+  return (o) => {
     const [a, b] = [o.tensor("self"), o.tensor("other")];
     const rank = mostAxes(a, b);
     return apply(toBool(raised(a, rank)), toBool(raised(b, rank)));
   };
+}
 
 const divide: AtenRow = (o) => {
   const mode = o.text("rounding_mode", "");

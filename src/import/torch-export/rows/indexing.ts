@@ -39,19 +39,18 @@ const arange: AtenRow = (o) => {
 };
 
 /** `shape` of the argument, or of the tensor that it is like. */
-const filled =
-  (value: (o: NodeOperands) => number): AtenRow =>
-  (o) => {
+function filled(value: (o: NodeOperands) => number): AtenRow {
+  return (o) => {
     const like = o.has("size") ? null : o.tensorOr("self");
     const shape = o.has("size") ? o.sizes("size") : (like?.extents ?? []);
     const dtype = o.dtype() ?? o.resultDType ?? "float";
     return dtype === "bool" ? full(o.fusion, shape, value(o) !== 0, dtype) : full(o.fusion, shape, value(o), dtype);
   };
+}
 
 /** Keeps the elements on one side of a diagonal. */
-const triangle =
-  (lower: boolean): AtenRow =>
-  (o) => {
+function triangle(lower: boolean): AtenRow {
+  return (o) => {
     const x = o.tensor("self");
     const along = (axis: number, start: number): TensorView =>
       alongAxis(iota(o.fusion, at(x.extents, axis), { start }), axis, x.rank);
@@ -59,6 +58,7 @@ const triangle =
     const kept = lower ? le(columns, rows) : ge(columns, rows);
     return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
   };
+}
 
 const embeddingRow: AtenRow = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
 
