@@ -10,7 +10,6 @@ import {
   type Definition,
   fusionDType,
   flagIn,
-  invalidAt,
   invalidCall,
   isGiven,
   kindText,
@@ -19,7 +18,6 @@ import {
   fusionNumber,
   fusionNumbers,
   tensorIn,
-  unsupportedAt,
   refuseCall,
   type FusionValue,
 } from "./value.ts";
@@ -41,13 +39,7 @@ export function runBlock(definition: Definition, scope: Scope, statements: reado
 function run(definition: Definition, scope: Scope, statement: PythonStatement): void {
   const { position } = statement;
   if (++definition.statements > limits.statements)
-    unsupportedAt(
-      definition.source,
-      position,
-      "the definition is too long",
-      `${limits.statements} statements`,
-      "split it",
-    );
+    refuseCall({ definition, position }, "the definition is too long", `${limits.statements} statements`, "split it");
   switch (statement.kind) {
     case "assign":
       return assign(definition, scope, statement);
@@ -56,7 +48,7 @@ function run(definition: Definition, scope: Scope, statement: PythonStatement): 
     case "for": {
       const over = evaluate(definition, scope, statement.over);
       if (over.kind !== "list")
-        return invalidAt(definition.source, position, "for needs a list", kindText(over), "a list or range");
+        return invalidCall({ definition, position }, "for needs a list", kindText(over), "a list or range");
       for (const value of over.items) {
         scope.values.set(statement.target, value);
         runBlock(definition, scope, statement.body);
@@ -68,9 +60,8 @@ function run(definition: Definition, scope: Scope, statement: PythonStatement): 
     case "with": {
       const value = evaluate(definition, scope, statement.value);
       if (value.kind !== "path" || !isFusionPath(value.path))
-        return unsupportedAt(
-          definition.source,
-          position,
+        return refuseCall(
+          { definition, position },
           "a with statement of another kind",
           "with FusionDefinition() as fd:",
           "leave it out",
@@ -79,9 +70,8 @@ function run(definition: Definition, scope: Scope, statement: PythonStatement): 
       return runBlock(definition, scope, statement.body);
     }
     case "other":
-      return unsupportedAt(
-        definition.source,
-        position,
+      return refuseCall(
+        { definition, position },
         `definitions with ${statement.word} are not read`,
         "assignments, calls and for loops over lists",
         "print the definition with print(fd), which has none, or write out what it does",
@@ -102,9 +92,8 @@ function assign(
   const made = evaluate(definition, scope, value);
   const all = targets.length === 1 ? [made] : made.kind === "list" ? made.items : [made];
   if (all.length !== targets.length)
-    invalidAt(
-      definition.source,
-      position,
+    invalidCall(
+      { definition, position },
       "another number of values than names",
       kindText(made),
       `${targets.length} values`,
@@ -117,7 +106,6 @@ function assign(
 }
 
 function evaluate(definition: Definition, scope: Scope, expression: Expression): FusionValue {
-  const { source } = definition;
   const { position } = expression;
   switch (expression.kind) {
     case "number":
@@ -133,9 +121,8 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
       if (of.kind === "path") return { kind: "path", path: `${of.path}.${expression.name}` };
       if (of.kind === "mesh" && expression.name === "size") return { kind: "number", value: of.mesh.devices.length };
       if (of.kind === "tensor" && expression.name === "ndim") return { kind: "number", value: of.tensor.rank };
-      return unsupportedAt(
-        source,
-        position,
+      return refuseCall(
+        { definition, position },
         `${kindText(of)} has no ${expression.name} that Braid reads`,
         "size of a mesh, ndim of a tensor, or a method",
         "leave it out",
@@ -147,13 +134,18 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
       const found = of.kind === "list" && place.kind === "number" ? of.items.at(place.value) : undefined;
       return (
         found ??
-        invalidAt(source, position, "there is no such item", `${kindText(of)}[${kindText(place)}]`, "an item of a list")
+        invalidCall(
+          { definition, position },
+          "there is no such item",
+          `${kindText(of)}[${kindText(place)}]`,
+          "an item of a list",
+        )
       );
     }
     case "negative": {
       const of = evaluate(definition, scope, expression.of);
       if (of.kind === "number") return { kind: "number", value: -of.value };
-      return invalidAt(source, position, "there is no negative of this", kindText(of), "a number");
+      return invalidCall({ definition, position }, "there is no negative of this", kindText(of), "a number");
     }
     case "binary":
       return arithmetic(definition, scope, expression);
@@ -179,7 +171,7 @@ function arithmetic(
     const other = left.kind === "number" ? right : left;
     const found = other.kind === "path" ? `${other.path}, which has no value` : kindText(other);
     const expected = other.kind === "path" ? `a line before it such as ${other.path} = 4` : "two numbers";
-    return invalidAt(definition.source, position, `${operator} is of numbers only`, found, expected);
+    return invalidCall({ definition, position }, `${operator} is of numbers only`, found, expected);
   }
   const [a, b] = [left.value, right.value];
   const value = {
@@ -245,7 +237,6 @@ function called(
   scope: Scope,
   { callee, args, position }: Extract<Expression, { readonly kind: "call" }>,
 ): FusionValue {
-  const { source } = definition;
   const values = args.map(({ name, value }) => ({ name, value: evaluate(definition, scope, value) }));
   if (callee.kind === "attribute") {
     const self = evaluate(definition, scope, callee.of);
@@ -253,9 +244,8 @@ function called(
       const row = self.kind === "list" && callee.name === "reshape" ? reshapeOfList : methodRow(self.kind, callee.name);
       if (row !== undefined)
         return made(definition, position, callee.name, row, [{ name: null, value: self }, ...values]);
-      return unsupportedAt(
-        source,
-        position,
+      return refuseCall(
+        { definition, position },
         `${kindText(self)} has no method ${callee.name} that Braid reads`,
         methodNames.join(", "),
         "leave it out, or place the tensor with these",
@@ -265,9 +255,8 @@ function called(
   const target = evaluate(definition, scope, callee);
   if (target.kind === "function") {
     if (scope.depth >= limits.depth)
-      return unsupportedAt(
-        source,
-        position,
+      return refuseCall(
+        { definition, position },
         "too many calls inside one another",
         String(limits.depth),
         "call fewer functions",
@@ -281,9 +270,8 @@ function called(
   const row = rowOf(path);
   if (row !== undefined) return made(definition, position, path, row, values);
   const isOp = path.startsWith("fd.ops.");
-  return unsupportedAt(
-    source,
-    position,
+  return refuseCall(
+    { definition, position },
     isOp ? `nvFuser's ${path} is not supported` : `the call of ${path === "" ? kindText(target) : path} is not read`,
     isOp ? opNames.join(", ") : "calls of fd, of tensors and axes, DeviceMesh, range and torch.arange",
     isOp ? "write it with these ops" : "leave it out, or write its value",
@@ -309,9 +297,8 @@ function made(
     // The first operands of nvFuser's ops have no names.
     const parameter = keyword ?? parameters[i];
     if (parameter === undefined || (keyword !== null && !parameters.includes(keyword)))
-      return unsupportedAt(
-        definition.source,
-        position,
+      return refuseCall(
+        { definition, position },
         `${name} takes no ${keyword ?? `argument ${i + 1}`} that Braid reads`,
         parameters.filter((each) => each !== "self").join(", "),
         "leave it out",
@@ -336,9 +323,8 @@ export function functionScope(
       (given[i]?.name === null ? given[i]?.value : undefined) ??
       (parameter.value === null ? null : evaluate(definition, outer, parameter.value)) ??
       (isDefinition(parameter) ? ({ kind: "path", path: "fd" } as const) : null) ??
-      invalidAt(
-        definition.source,
-        position,
+      invalidCall(
+        { definition, position },
         `${parameter.name} of ${name} has no value`,
         `def ${name}(.., ${parameter.name}, ..)`,
         `a default: ${parameter.name}=4`,

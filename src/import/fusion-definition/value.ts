@@ -1,5 +1,5 @@
 /** The values that a definition computes with, and how its calls read them. */
-import { failAt, type DumpSource } from "../../host/syntax/text/source.ts";
+import { failAt } from "../../host/syntax/text/source.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { IterDomain } from "../../ir/api/iter-domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -40,35 +40,22 @@ export interface FusionCall {
   readonly args: ReadonlyMap<string, FusionValue>;
 }
 
-export function unsupportedAt(
-  source: DumpSource,
-  position: number,
-  message: string,
-  expected: string,
-  help: string,
+/** Where something stands in the text of a definition. */
+type PlaceInDefinition = Pick<FusionCall, "definition" | "position">;
+
+export function refuseCall(
+  { definition, position }: PlaceInDefinition,
+  ...[message, expected, help]: readonly [message: string, expected: string, help: string]
 ): never {
-  return failAt(source, position, "model-unsupported", message, { expected, help });
+  return failAt(definition.source, position, "model-unsupported", message, { expected, help });
 }
 
-export function invalidAt(
-  source: DumpSource,
-  position: number,
-  message: string,
-  found: string,
-  expected: string,
+export function invalidCall(
+  { definition, position }: PlaceInDefinition,
+  ...[message, found, expected]: readonly [message: string, found: string, expected: string]
 ): never {
   const help = "correct the definition";
-  return failAt(source, position, "model-invalid", message, { found, expected, help });
-}
-
-/** `unsupportedAt` at a call. */
-export function refuseCall({ definition, position }: FusionCall, ...texts: readonly [string, string, string]): never {
-  return unsupportedAt(definition.source, position, ...texts);
-}
-
-/** `invalidAt` at a call. */
-export function invalidCall({ definition, position }: FusionCall, ...texts: readonly [string, string, string]): never {
-  return invalidAt(definition.source, position, ...texts);
+  return failAt(definition.source, position, "model-invalid", message, { found, expected, help });
 }
 
 export function kindText(value: FusionValue): string {
@@ -97,13 +84,8 @@ export function kindText(value: FusionValue): string {
   }
 }
 
-function wrong(
-  { definition, position, name }: FusionCall,
-  parameter: string,
-  value: FusionValue,
-  expected: string,
-): never {
-  return invalidAt(definition.source, position, `${name} takes another ${parameter}`, kindText(value), expected);
+function wrong(call: FusionCall, parameter: string, value: FusionValue, expected: string): never {
+  return invalidCall(call, `${call.name} takes another ${parameter}`, kindText(value), expected);
 }
 
 export function argument(call: FusionCall, parameter: string): FusionValue {

@@ -5,7 +5,7 @@ import type { Manual } from "./groups.ts";
 import { isSameType, type ReadRow, typeText, valueType } from "./ops/reading.ts";
 import { withOwnShardings, withSharding } from "./place.ts";
 import { invalidText, mostOperations, type Reader, unsupported } from "./reader.ts";
-import type { BlockArgument, MlirFunction, Operation } from "./syntax/nodes.ts";
+import type { MlirFunction, Operation, OpRegion } from "./syntax/nodes.ts";
 import type { MlirValue } from "./value.ts";
 import { keptLine, repeatedLine } from "./repeat.ts";
 import { collectiveRows } from "./ops/collectives.ts";
@@ -46,11 +46,11 @@ export function evaluateFunction(
     });
   }
   if (calls.includes(name) || calls.length === mostCalls) {
+    const isCycle = calls.includes(name);
+    const cycle = [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ");
     invalidText(reader, position, {
-      message: calls.includes(name) ? `function @${name} calls itself` : "functions call one another too deeply",
-      found: calls.includes(name)
-        ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ")
-        : `${mostCalls} calls inside one another`,
+      message: isCycle ? `function @${name} calls itself` : "functions call one another too deeply",
+      found: isCycle ? cycle : `${mostCalls} calls inside one another`,
       expected: "functions that can be inlined",
     });
   }
@@ -58,14 +58,8 @@ export function evaluateFunction(
   const values = given.map((value, i) =>
     withSharding(reader, position, value, called.arguments[i]?.attributes.get("sdy.sharding")),
   );
-  const results = evaluateBody(
-    reader,
-    body,
-    called.arguments,
-    values,
-    { values: new Map(), around: null, manual },
-    position,
-  );
+  const region = { operations: body, arguments: called.arguments };
+  const results = evaluateBody(reader, region, values, { values: new Map(), around: null, manual }, position);
   calls.pop();
   if (results.length !== called.resultTypes.length) {
     invalidText(reader, position, {
@@ -81,8 +75,7 @@ export function evaluateFunction(
 
 function evaluateBody(
   reader: Reader,
-  operations: readonly Operation[],
-  names: readonly BlockArgument[],
+  { operations, arguments: names }: OpRegion,
   given: readonly MlirValue[],
   scope: Scope,
   position: number,
@@ -145,14 +138,7 @@ function readByRow(reader: Reader, op: Operation, operands: readonly MlirValue[]
     operands,
     manual: scope.manual,
     region: (region, values, manual = scope.manual) =>
-      evaluateBody(
-        reader,
-        region.operations,
-        region.arguments,
-        values,
-        { values: new Map(), around: scope, manual },
-        op.position,
-      ),
+      evaluateBody(reader, region, values, { values: new Map(), around: scope, manual }, op.position),
     call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
   });
 }
@@ -206,9 +192,8 @@ function functionNamed(reader: Reader, op: Operation, name: string): MlirFunctio
   return invalidText(reader, op.position, {
     message: `there is no function @${name}`,
     found: `@${name}`,
-    expected: [...functions.keys()]
+    expected: Array.from(functions.keys(), (each) => `@${each}`)
       .slice(0, 10)
-      .map((each) => `@${each}`)
       .join(", "),
     help: "pass the whole module",
   });
