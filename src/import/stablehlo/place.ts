@@ -2,6 +2,7 @@
 import { set } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { madeAt } from "../origins.ts";
+import { itemsIn } from "./read-attributes.ts";
 import { invalidText, type Reader } from "./reader.ts";
 import { placeByAxes, readSharding, type Sharding, shardingText } from "./sharding.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
@@ -54,8 +55,7 @@ export function withSharding(
 /** The results of an op with what `sdy.sharding = #sdy.sharding_per_value<[..]>` says of them. */
 export function withOwnShardings(reader: Reader, op: Operation, values: readonly MlirValue[]): readonly MlirValue[] {
   const attribute = op.attributes.get("sdy.sharding");
-  if (attribute?.kind !== "named" || attribute.body.kind !== "group") return values;
-  const [list] = attribute.body.items;
-  if (list?.kind !== "group" || list.open !== "[") return values;
-  return values.map((value, i) => withSharding(reader, op.position, value, list.items[i]));
+  if (attribute === undefined) return values;
+  const items = itemsIn(attribute);
+  return values.map((value, i) => withSharding(reader, op.position, value, items[i]));
 }

@@ -12,6 +12,13 @@ export function attributeOf({ attributes }: Operation, ...names: readonly string
   return null;
 }
 
+/** The items of `[..]` and `{..}`, also inside of `<..>` and `#name<..>`. */
+export function itemsIn(attribute: Attribute | null | undefined): readonly Attribute[] {
+  const body = attribute?.kind === "named" ? attribute.body : attribute;
+  const list = body?.kind === "group" && body.open === "<" ? body.items[0] : body;
+  return list?.kind === "group" ? list.items : [];
+}
+
 /** `[0, 1]`, `array<i64: 0, 1>`, `dense<[0, 1]>`, `dense<0>`, `4`; null for another attribute. */
 export function numbersIn(attribute: Attribute): readonly number[] | null {
   switch (attribute.kind) {

@@ -2,11 +2,10 @@
 import { cast, eq, where } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
-import { wordIn, attributeOf } from "../read-attributes.ts";
+import { wordIn, attributeOf, itemsIn } from "../read-attributes.ts";
 import { splatOf, ownView, type MlirValue } from "../value.ts";
 import { contradicted, firstRegion, madeValues, operandAt, type ReadRow, type Reading, refuse } from "./reading.ts";
-import { constrained, withSharding } from "../place.ts";
-import { readSharding } from "../sharding.ts";
+import { withSharding } from "../place.ts";
 import { identityRow } from "./shape.ts";
 
 /* Shardy's ops on whole tensors, which say where a value lies and leave it as it is. */
@@ -26,15 +25,8 @@ function isSharding(item: Reading["op"]["items"][number]): boolean {
 function namedComputation(reading: Reading): readonly MlirValue[] {
   const { reader, op } = reading;
   const sharded = (values: readonly MlirValue[], name: string): readonly MlirValue[] => {
-    const attribute = attributeOf(op, name);
-    const list = attribute?.kind === "named" && attribute.body.kind === "group" ? attribute.body.items[0] : attribute;
-    if (list?.kind !== "group") return values;
-    return values.map((value, i) => {
-      const item = list.items[i];
-      return item === undefined
-        ? value
-        : constrained(reader, op.position, value, readSharding(reader, op.position, item));
-    });
+    const items = itemsIn(attributeOf(op, name));
+    return values.map((value, i) => withSharding(reader, op.position, value, items[i]));
   };
   return sharded(reading.region(firstRegion(reading), sharded(reading.operands, "in_shardings")), "out_shardings");
 }

@@ -3,7 +3,7 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Manual } from "../groups.ts";
 import { constrained, placeOnce, requireRank } from "../place.ts";
-import { attributeOf } from "../read-attributes.ts";
+import { attributeOf, itemsIn } from "../read-attributes.ts";
 import { madeAt } from "../../origins.ts";
 import { joinParts, splitIntoParts } from "../../manual/parts.ts";
 import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
@@ -54,17 +54,13 @@ function manualComputation(reading: Reading): readonly MlirValue[] {
 }
 
 function shardingsOf({ reader, op }: Reading, name: string): readonly Sharding[] {
-  const attribute = attributeOf(op, name);
-  const list = attribute?.kind === "named" && attribute.body.kind === "group" ? attribute.body.items[0] : attribute;
-  return list?.kind === "group" ? list.items.map((item) => readSharding(reader, op.position, item)) : [];
+  return itemsIn(attributeOf(op, name)).map((item) => readSharding(reader, op.position, item));
 }
 
 function manualNames({ reader, op }: Reading, sharding: Sharding | undefined): readonly string[] {
-  const attribute = attributeOf(op, "manual_axes");
-  const list = attribute?.kind === "named" ? attribute.body : attribute;
-  const set = list?.kind === "group" && list.open === "<" ? list.items[0] : list;
-  if (set?.kind !== "group" || sharding === undefined) return [];
-  return set.items.flatMap((item) => dimensionsIn(reader, op.position, sharding.mesh, item));
+  if (sharding === undefined) return [];
+  const items = itemsIn(attributeOf(op, "manual_axes"));
+  return items.flatMap((item) => dimensionsIn(reader, op.position, sharding.mesh, item));
 }
 
 /** One device's part of a whole tensor. */
