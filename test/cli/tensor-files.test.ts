@@ -19,7 +19,7 @@ import { safetensorsTensors } from "../../src/cli/tensor-files/safetensors.ts";
 import { readStored, withTensorFile } from "../../src/cli/tensor-files/stored-tensor.ts";
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { set } from "../../src/ir/api/ops.ts";
+import { add, set } from "../../src/ir/api/ops.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
@@ -124,6 +124,30 @@ describe("a file of tensors", () => {
       expect(await inputsOf(program, [all])).toEqual(tensors);
       expect(await inputsOf(program, [`T2=${all}`])).toEqual([undefined, tensors[1], undefined, undefined]);
     }
+  });
+
+  it("gives inputs by number, or by the name that the program gives them", async () => {
+    const f = new Fusion();
+    f.output(add(f.input([2, 3]), f.input([2, 3]).named("w")));
+    const data = f.data();
+    // As of a constant T1 that holds tensor 0.
+    const tensors = data.tensors.map((tensor) =>
+      tensor.id === 0 ? { ...tensor, origin: { ...tensor.origin, constant: "T1" } } : tensor,
+    );
+    const file = fixture("float.npy");
+    const given = async (...names: readonly string[]): Promise<readonly number[]> => [
+      ...(
+        await findInputFiles(
+          { ...data, tensors },
+          names.map((name) => ({ name, file })),
+        )
+      ).keys(),
+    ];
+    expect(await given("w")).toEqual([1]);
+    expect(await given("T1")).toEqual([1]);
+    expect(await given("T0", "w")).toEqual([0, 1]);
+    await expect(given("w", "T1")).rejects.toThrow("option-value");
+    await expect(given("v")).rejects.toThrow("expected: one of T0, T1, T1, w");
   });
 
   it("binds the sizes of symbolic extents", async () => {

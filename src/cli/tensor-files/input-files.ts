@@ -53,7 +53,9 @@ async function tensorsIn({ name, file }: InputFile): Promise<readonly (readonly 
 
 function inputNamed({ tensors, inputs }: Signature, name: string, { file }: InputFile): number {
   const names = inputs.map((id) => namesOfTensor(at(tensors, id)));
-  const position = names.findIndex((each) => each.includes(name));
+  // A constant may be called T1.
+  const numbered = names.findIndex(([number]) => number === name);
+  const position = numbered < 0 ? names.findIndex((each) => each.includes(name)) : numbered;
   if (position >= 0) return position;
   const known = names.flat();
   return fail("option-unknown", `the program has no input ${name}`, {
