@@ -21,29 +21,17 @@ const fromRoot: CollectiveRow = { alike: ["outputs"], needsAll: false };
 const toRoot: CollectiveRow = { alike: ["inputs"], needsAll: false };
 const unknown: CollectiveRow = { alike: [], needsAll: false };
 
-const rows: ReadonlyMap<string, CollectiveRow> = new Map([
-  ["all_reduce", both],
-  ["allreduce_coalesced", both],
-  ["all_reduce_barrier", both],
-  ["barrier", both],
-  ["all_gather", gathers],
-  ["_all_gather_base", gathers],
-  ["all_gather_single", gathers],
-  ["all_gather_into_tensor_coalesced", gathers],
-  ["reduce_scatter", scatters],
-  ["_reduce_scatter_base", scatters],
-  ["reduce_scatter_single", scatters],
-  ["reduce_scatter_tensor_coalesced", scatters],
-  ["all_to_all", exchanges],
-  ["all_to_all_single", exchanges],
-  ["all_to_all_v_single", exchanges],
-  ["broadcast", fromRoot],
-  ["_broadcast_oop", fromRoot],
-  ["scatter", fromRoot],
-  ["reduce", toRoot],
-  ["_reduce_oop", toRoot],
-  ["gather", toRoot],
-]);
+/** Ops that a space separates have one row. */
+const opsOfRows: readonly (readonly [ops: string, row: CollectiveRow])[] = [
+  ["all_reduce allreduce_coalesced all_reduce_barrier barrier", both],
+  ["all_gather _all_gather_base all_gather_single all_gather_into_tensor_coalesced", gathers],
+  ["reduce_scatter _reduce_scatter_base reduce_scatter_single reduce_scatter_tensor_coalesced", scatters],
+  ["all_to_all all_to_all_single all_to_all_v_single", exchanges],
+  ["broadcast _broadcast_oop scatter", fromRoot],
+  ["reduce _reduce_oop gather", toRoot],
+];
+
+const rows = new Map(opsOfRows.flatMap(([ops, row]) => ops.split(" ").map((op) => [op, row] as const)));
 
 /** Of an op that is not in the table only its name is compared. */
 export function rowOfOp({ op }: TorchEntry): CollectiveRow {

@@ -31,6 +31,10 @@ function valueOf(tensor: TensorView): FusionValue {
   return { kind: "tensor", tensor };
 }
 
+function sizeValue(extent: TensorView["extents"][number]): FusionValue {
+  return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
+}
+
 export function madeBy(parameters: readonly string[], make: FusionOpRow["make"]): FusionOpRow {
   return { parameters, make };
 }
@@ -119,6 +123,10 @@ function shapeOf(
     "write the size, or take it from fd.ops.size",
   );
 }
+
+const gather = row(["arg", "index", "dim"], (call) =>
+  ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
+);
 
 const opRows: Readonly<Record<string, FusionOpRow>> = {
   abs: unary(ops.abs),
@@ -290,12 +298,8 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   index_select: row(["arg", "index", "dim"], (call) =>
     ops.indexSelect(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
   ),
-  gather: row(["arg", "index", "dim"], (call) =>
-    ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
-  ),
-  take_along_axis: row(["arg", "index", "dim"], (call) =>
-    ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
-  ),
+  gather,
+  take_along_axis: gather,
   argsort: row(["arg", "dim", "descending", "stable"], (call) => {
     const options = { descending: flagIn(call, "descending", false) };
     return ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options);
@@ -317,19 +321,10 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     const { extents } = tensorIn(call, "arg");
     const axis = fusionNumber(call, "dim");
     const extent = extents.at(axis);
-    if (extent !== undefined)
-      return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
+    if (extent !== undefined) return sizeValue(extent);
     return invalidCall(call, "the tensor has no such axis", String(axis), `an axis of ${extents.length}`);
   }),
-  shape: {
-    parameters: ["arg"],
-    make: (call) => ({
-      kind: "list",
-      items: tensorIn(call, "arg").extents.map((extent) =>
-        extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent },
-      ),
-    }),
-  },
+  shape: madeBy(["arg"], (call) => ({ kind: "list", items: tensorIn(call, "arg").extents.map(sizeValue) })),
 };
 
 /** By name: `add` of `fd.ops.add`. */

@@ -331,6 +331,19 @@ const separateProjections: Lines = {
   "layers.*.self_attn.v_proj": "colwise",
 };
 
+/** `attention`: the module of the projections. */
+function encoder(attention: string): Lines {
+  const own = `layer.*.attention.${attention}`;
+  return {
+    [`${own}.query`]: "colwise",
+    [`${own}.key`]: "colwise",
+    [`${own}.value`]: "colwise",
+    "layer.*.attention.output.dense": "rowwise",
+    "layer.*.intermediate.dense": "colwise",
+    "layer.*.output.dense": "rowwise",
+  };
+}
+
 const head: Lines = { lm_head: "colwise_gather_output" };
 
 /**
@@ -374,20 +387,6 @@ export const families: Readonly<Record<string, Lines>> = {
     "layers.*.fc2": "rowwise",
     ...head,
   },
-  bert: {
-    "layer.*.attention.self.query": "colwise",
-    "layer.*.attention.self.key": "colwise",
-    "layer.*.attention.self.value": "colwise",
-    "layer.*.attention.output.dense": "rowwise",
-    "layer.*.intermediate.dense": "colwise",
-    "layer.*.output.dense": "rowwise",
-  },
-  vit: {
-    "layer.*.attention.attention.query": "colwise",
-    "layer.*.attention.attention.key": "colwise",
-    "layer.*.attention.attention.value": "colwise",
-    "layer.*.attention.output.dense": "rowwise",
-    "layer.*.intermediate.dense": "colwise",
-    "layer.*.output.dense": "rowwise",
-  },
+  bert: encoder("self"),
+  vit: encoder("attention"),
 };

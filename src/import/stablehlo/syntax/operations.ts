@@ -52,7 +52,7 @@ function readKnownLine(scanner: MlirScanner, definitions: AttributeAliases): Ope
     return "%";
   });
   let form = definitions.lines.get(key);
-  if (form === undefined) definitions.lines.set(key, (form = formOfLine(scanner, definitions, key)));
+  if (form === undefined) definitions.lines.set(key, (form = formOfLine(scanner, definitions, key, values.length)));
   if (form === null) return null;
   scanner.position = end;
   const { name, attributes, items, regions, operandTypes, resultTypes } = form.op;
@@ -86,15 +86,20 @@ function endsOp(text: string, end: number): boolean {
 
 const space = 32;
 
-/** Reads the line with numbers for the values; null if it is no op, or has regions, or names in strings. */
-function formOfLine({ source }: MlirScanner, definitions: AttributeAliases, key: string): LineForm | null {
+/** Reads a line with numbers for its values; null if it is no op, or has regions, or names in strings. */
+function formOfLine(
+  { source }: MlirScanner,
+  definitions: AttributeAliases,
+  key: string,
+  values: number,
+): LineForm | null {
   if (key.split('"').some((part, i) => i % 2 === 1 && part.includes("%"))) return null;
   let count = 0;
   const text = key.trimEnd().replaceAll("%", () => `%${count++}`);
   const scanner = createMlirScanner(source.file, text);
   try {
     const op = readAnyOperation(scanner, definitions);
-    if (scanner.position !== text.length || op.regions.length > 0) return null;
+    if (scanner.position !== text.length || op.regions.length > 0 || count !== values) return null;
     const results = op.results.map((name) => {
       const [, value, suffix = ""] = /^%(\d+)(.*)$/u.exec(name) ?? [];
       return { value: Number(value), suffix };
