@@ -83,8 +83,9 @@ export default program(
     const [rows, counts] = [set(permute(sent.rows, [1, 0, 2, 3])), unsqueeze(permute(sent.counts, [1, 0]), 2)];
     for (const tensor of [rows, counts]) tensor.setDeviceMesh(mesh).outerSplit(0, S).parallelize("ep");
     const hidden = swiglu(groupedMatmul(rows, gate, counts), groupedMatmul(rows, up, counts));
-    const made = permute(groupedMatmul(hidden, down, counts), [1, 0, 2, 3]);
-    made.setDeviceMesh(mesh).axis(0).parallelize("ep");
+    const returned = set(groupedMatmul(hidden, down, counts));
+    returned.setDeviceMesh(mesh).axis(1).parallelize("ep");
+    const made = permute(returned, [1, 0, 2, 3]);
 
     // The shared experts run while the rows return.
     const own = shared === null ? null : mlp(x, shared);

@@ -198,7 +198,7 @@ export const brokenPatterns: readonly BrokenPattern[] = [
     fault: "the experts read the numbers of their rows before these have come",
     edit: without("Wait Communication 1"),
     code: "transfer-not-waited",
-    says: ["T67 on rank", "grouped_matmul("],
+    says: ["T68 on rank", "grouped_matmul("],
     repair: "Wait Communication 1",
   },
   {

@@ -3,7 +3,19 @@
  * it: the tokens of experts. Annotated by the user, or by the option `deviceLoops`.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, gelu, lower, matmul, print, set } from "@braid-compiler/braid";
+import {
+  clamp,
+  DeviceMesh,
+  Fusion,
+  gelu,
+  groupedMatmul,
+  lower,
+  matmul,
+  permute,
+  print,
+  set,
+  unsqueeze,
+} from "@braid-compiler/braid";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
@@ -76,6 +88,52 @@ describe.each([true, false])("experts, annotated: %s", (isAnnotated) => {
     "have the oracle's result: $size.experts experts, $size.tokens tokens, $given.backend $given.p2p $given.protocol",
     async ({ size, given }) => {
       await expectOracle(experts(size, isAnnotated), { devices, rounds: true, machineAlone: true, ...options(given) });
+    },
+  );
+});
+
+/**
+ * Each device sends each expert a buffer of rows, of which the first ones are used, and gets the results back: by expert
+ * and source, or by source and expert.
+ */
+function buffers(experts: number, isAnnotated: boolean, bySource = false): Fusion {
+  const f = new Fusion();
+  const [x, used] = [f.input([devices, experts, 3, 8], "float"), f.input([devices, experts], "int64")];
+  const [up, down] = [f.input([experts, 1, 1, 8, 16], "float"), f.input([experts, 1, 1, 16, 8], "float")];
+  const [rows, counts] = [set(permute(x, [1, 0, 2, 3])), unsqueeze(permute(clamp(used, 0, 3), [1, 0]), 2)];
+  const wide = groupedMatmul(rows, up, counts);
+  const made = groupedMatmul(gelu(wide), down, counts);
+  const y = set(bySource ? permute(made, [1, 0, 2, 3]) : made);
+  f.output(y);
+  const mesh = DeviceMesh.range(devices);
+  for (const tensor of [x, used, up, down, rows, counts, wide, made, y]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [x, used]) tensor.axis(0).parallelize("DIDx");
+  y.axis(bySource ? 0 : 1).parallelize("DIDx");
+  for (const tensor of [rows, wide, made]) if (isAnnotated) tensor.axis(1).parallelize("Stream");
+  for (const tensor of [up, down, rows, counts, wide, made]) tensor.outerSplit(0, devices).parallelize("DIDx");
+  if (isAnnotated) y.outerSplit(bySource ? 1 : 0, devices).parallelize("Stream");
+  return f;
+}
+
+describe.each([true, false])("buffers of experts, annotated: %s", (isAnnotated) => {
+  const options = (given: Partial<LoweringOptions>): Partial<LoweringOptions> =>
+    isAnnotated ? given : { ...given, deviceLoops: given.overlap !== false };
+  it.each(loops)("arrive beside the grouped matmuls of others, and leave so: $backend $p2p $protocol", (given) => {
+    const text = print(lower(buffers(8, isAnnotated), options(given)));
+    const inLoops = text.split(/^ {2}FOR /m).filter((part) => /^ +P2PCommunication .*type=recv/m.test(part));
+    expect(inLoops.every((part) => part.includes("grouped_matmul("))).toBe(true);
+    // The numbers of rows travel at once or in the loop.
+    expect(text.match(/type=AllToAll/g)?.length ?? 0).toBe(isAnnotated ? 1 : 0);
+    expect(text.match(/^ +P2PCommunication .*type=recv/gm)?.length).toBe(isAnnotated ? 2 : 3);
+  });
+
+  it.each(
+    [...loops, ...whole].flatMap((given, i) => [8, 7, 4].map((experts) => ({ experts, bySource: i % 2 === 0, given }))),
+  )(
+    "have the oracle's result: $experts experts, by source: $bySource, $given.backend $given.p2p $given.protocol",
+    async ({ experts, bySource, given }) => {
+      const fusion = buffers(experts, isAnnotated, bySource);
+      await expectOracle(fusion, { devices, rounds: true, machineAlone: true, ...options(given) });
     },
   );
 });

@@ -10,13 +10,16 @@ import {
   gelu,
   groupedMatmul,
   linear,
+  neg,
   type Program,
   scaledLinear,
+  set,
   sum,
   type TensorView,
   verify,
 } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
+import { isGemmKernel } from "../../src/commands/kernel.ts";
 import { isGemmLaunch } from "../../src/schedule/draft/gemm-axes.ts";
 import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -274,6 +277,34 @@ it("knows GEMMs of 8-bit floats, which are units with their scales", () => {
     const parts = launches.map((command) => (command.kind === "launch" ? at(command.inputs, 0).offset / 64 : -1));
     expect(parts).toEqual([1, 2, 0].map((step) => (rank + step) % devices));
     expect(new Set(launches.map(({ stream }) => stream)).size).toBe(1);
+  }
+  expect(verify(program).ok).toBe(true);
+});
+
+it("knows matmuls of groups, whose rows have arrived for an earlier one", () => {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(2);
+  const [x, used] = [f.input([4, 2, 3, 8]), f.input([4, 2, 1], "int64")];
+  const [up, down] = [f.input([4, 1, 1, 8, 6]), f.input([4, 1, 1, 6, 8])];
+  const [rows, counts] = [set(x), set(used)];
+  const y = set(groupedMatmul(neg(groupedMatmul(rows, up, counts)), down, counts));
+  f.output(y);
+  for (const tensor of [x, used, up, down, rows, counts, y]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [x, used, y]) tensor.axis(1).parallelize("DIDx");
+  for (const tensor of [up, down, rows, counts]) tensor.outerSplit(0, 2).parallelize("DIDx");
+  const schedule = { inPlace: true, ownLast: true, computeStreams: 1 };
+  const { program } = compile(f, { devices: 2, backend: "cuda", protocol: "put", deviceLoops: true, schedule });
+  for (const { rank, commands } of program.ranks) {
+    const launches = commands.flatMap((command) =>
+      command.kind === "launch" && isGemmKernel(at(program.kernels, command.kernel)) ? [command] : [],
+    );
+    // The chunk of a source is an index of the rows' second axis: 24 elements of 4 bytes, or 18.
+    const [first, second, third, fourth] = launches.map(
+      ({ inputs: [own] }, i) => (own?.offset ?? -1) / (i < 2 ? 96 : 72),
+    );
+    // What arrives is computed last, and what leaves first.
+    expect([first, second]).toEqual([rank, 1 - rank]);
+    expect([third, fourth]).toEqual([1 - rank, rank]);
   }
   expect(verify(program).ok).toBe(true);
 });

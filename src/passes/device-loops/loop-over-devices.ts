@@ -32,7 +32,7 @@ import type { Pass } from "../pass.ts";
 import { exchangesInLoops } from "../routes/move.ts";
 import { isResharding, reshardedOperands, addCopy } from "../routes/layouts.ts";
 import { streamAxis } from "../../ir/stream.ts";
-import { hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
+import { canMakeInChunks, hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 
@@ -78,16 +78,13 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[], op
   const kept = shardsOf(gathered);
   const scattered = kept.find(({ type }) => type === shard.type);
   if (whole === undefined || kept.some(({ axis }) => axis.id === whole.id)) return;
-  // Of whole axes it is the maker of the operand that takes turns.
-  const isExchanged = exchangesInLoops(options) && !isWhole(shard);
-  if (scattered !== undefined && !(isExchanged && isSharedInRuns(gathered, scattered))) return;
+  if (scattered !== undefined && !(exchangesInLoops(options) && isSharedInRuns(gathered, scattered))) return;
   let isRead = false;
   for (const reader of readers) {
-    // A matmul reads a slice of a batch, not of the rows or columns of a batch.
-    if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWhole(shard))) continue;
     if (hasStream(reader, tensors) || isResharding(reader, tensors)) continue;
     const pair = axisMap(reader, tensors).find((each) => each.producer.id === whole.id && !each.broadcast);
     if (pair === undefined || pair.consumer.iterType === "reduction") continue;
+    if (!canMakeInChunks(reader, pair.consumer, isWhole(shard), tensors)) continue;
     cutLike(edit, at(tensors, reader.output), pair.consumer, chunksOf(shard));
     isRead = true;
   }

@@ -3,14 +3,14 @@
  * keeps the sum of some.
  */
 import { keepsOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from "../../ir/shards.ts";
-import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
+import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
 import { isResharding, reshardedOperands, sameMesh } from "../routes/layouts.ts";
-import { streamAxis } from "../../ir/stream.ts";
+import { streamAxis, streamPart } from "../../ir/stream.ts";
 
 /**
  * Whether communication becomes loops over the devices. UCC has no sends and receives, and nvFuser no loops over parts of
@@ -60,7 +60,19 @@ function runOf(tensor: Tensor, { id }: IterDomain): Shard | null {
   return own.find((shard) => !isWhole(shard) && isSharedInRuns(tensor, shard)) ?? null;
 }
 
-/** `isWhole`: an index is cut off the axis, which a matmul cannot do to the rows or columns of a batch. */
+/**
+ * Whether the op is a contraction that can compute its result by chunks of an axis. `isWhole`: an index is cut off the
+ * axis, which a matmul cannot do to the rows or columns of a batch. Rows of a grouped matmul belong to groups.
+ */
+export function canMakeInChunks(op: Op, axis: IterDomain, isWhole: boolean, tensors: readonly Tensor[]): boolean {
+  if (op.kind !== "GroupedMatmul") return op.kind === "Linear" || (op.kind === "Matmul" && !isWhole);
+  const leading = withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical).slice(0, -2);
+  return axisMap(op, tensors).some(
+    ({ operand, producer, consumer }) =>
+      operand === 0 && consumer.id === axis.id && leading.some(({ id }) => id === producer.id),
+  );
+}
+
 function makersOf(
   id: TensorId,
   axis: IterDomain,
@@ -70,10 +82,13 @@ function makersOf(
 ): readonly TensorAxis[] | null {
   const op = made.get(id);
   const tensor = at(tensors, id);
-  if (op === undefined || streamAxis(tensor) !== null || shardsOf(tensor).some((each) => each.axis.id === axis.id))
-    return null;
-  if (op.kind === "Linear" || (op.kind === "Matmul" && !isWhole)) return [[id, axis]];
-  if (op.kind !== "Binary" || isResharding(op, tensors)) return null;
+  const stream = streamPart(tensor);
+  // A loop that reads what devices exchange may make it so already.
+  const isMadeSo = isWhole && stream?.axis.id === axis.id && stream.chunks === null;
+  if (op === undefined || (streamAxis(tensor) !== null && !isMadeSo)) return null;
+  if (shardsOf(tensor).some((each) => each.axis.id === axis.id)) return null;
+  if (canMakeInChunks(op, axis, isWhole, tensors)) return [[id, axis]];
+  if ((op.kind !== "Binary" && op.kind !== "Permute") || isResharding(op, tensors)) return null;
   const pairs = axisMap(op, tensors);
   const below = op.inputs.map((input, operand) => {
     const own = pairs.find((pair) => pair.operand === operand && pair.consumer.id === axis.id && !pair.broadcast);

@@ -28,7 +28,8 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
     const body = program.body.flatMap((statement): readonly Statement[] => {
       if (!isOp(statement) || statement.kind !== "Reduction") return [statement];
       const looped = loopedAxis(statement, edit.tensors, options);
-      if (looped === null || pointToPointForm(statement, looped, edit.tensors)?.kind !== "reduce") return [statement];
+      if (looped === null || pointToPointForm(statement, looped, edit.tensors, options)?.kind !== "reduce")
+        return [statement];
       const output = at(edit.tensors, statement.output);
       const shares = addShares(edit, output, looped.axis, "Stream");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>

@@ -6,6 +6,9 @@
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
  *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
  *
+ * Where loops exchange, and none makes the operand of an exchange, it is a gather of the device's own part of b: the ops
+ * that read index i of a then run in the iteration that receives it.
+ *
  * Axes may be at any position, and `b` may have Stream. A device keeps one index of `b`, or one run of its indices.
  * The same holds for chunks of an axis (below). Source: nvFuser's StreamParallelType (did_to_stream,
  * stream_to_did).
@@ -22,7 +25,9 @@ import { didTypesOf, isOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from
 import { chunkFit, type Chunks, sameChunks, type StreamPart, streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
+import type { LoweringOptions } from "../options.ts";
 import { isResharding, reshardedOperands, sameMesh } from "../routes/layouts.ts";
+import { exchangesInLoops } from "../routes/move.ts";
 import type { PointToPointForm, ScatteredAxis } from "./forms.ts";
 
 /**
@@ -30,7 +35,12 @@ import type { PointToPointForm, ScatteredAxis } from "./forms.ts";
  * not communicate. Throws `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and
  * `stream-on-reduction-axis`.
  */
-export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly Tensor[]): PointToPointForm | null {
+export function pointToPointForm(
+  op: Op,
+  looped: StreamPart,
+  tensors: readonly Tensor[],
+  options: LoweringOptions,
+): PointToPointForm | null {
   if (!isResharding(op, tensors)) return null;
   if (looped.chunks !== null) return chunkGather(op, looped, looped.chunks, tensors);
   const stream = looped.axis;
@@ -72,20 +82,12 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded, stream };
   const to = shardsOf(output).find((shard) => shard.type === type);
-  if (to === undefined) {
-    if (kind === "Reduction") return refuseWholeSum(op, output, stream, type);
-    return {
-      ...form,
-      kind: "gather",
-      pieces: 1,
-      chunk: stream,
-      parts: stream.extent,
-      keepsAxis: false,
-      scattered: null,
-    };
-  }
-  const scattered = scatteredAxis(op, to, mesh, tensors, refuse);
-  return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered, received: null };
+  if (to === undefined && kind === "Reduction") return refuseWholeSum(op, output, stream, type);
+  const scattered = to === undefined ? null : scatteredAxis(op, to, mesh, tensors, refuse);
+  const isMadeWhole = kind === "Set" && exchangesInLoops(options) && streamPart(operand) === null;
+  if (scattered !== null && !isMadeWhole)
+    return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered, received: null };
+  return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false, scattered };
 }
 
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {

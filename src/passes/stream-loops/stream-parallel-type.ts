@@ -83,7 +83,7 @@ function memberOf(statement: Statement, program: HostProgram, options: LoweringO
   if (looped === null) return null;
   if (statement.kind === "PostOnStream") return unitMember(statement, looped, unitAxes(statement, looped, program));
   if (!isOp(statement)) return null;
-  const form = pointToPointForm(statement, looped, tensors);
+  const form = pointToPointForm(statement, looped, tensors, options);
   const exchanges = options.p2p !== "broadcast";
   if (form !== null && form.kind !== "ranges" && exchanges) requireExchange(statement, form, options);
   const sent = form?.kind === "exchange" || form?.kind === "reduce" ? form.scattered : null;

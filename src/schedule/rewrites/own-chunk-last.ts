@@ -5,11 +5,11 @@
  *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
+import { isGemmKernel } from "../../commands/kernel.ts";
 import { at, countWhile, pushTo } from "../../support/invariant.ts";
 import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
@@ -19,7 +19,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const dependences = context.dependences.of(nodes);
   const after = dependentsOf(dependences.before);
   const kernelOf = ({ command }: DraftNode): number | null =>
-    command.kind === "launch" && isGemmLaunch(command, context.memory) ? command.kernel : null;
+    command.kind === "launch" && isGemmKernel(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
   const isGemmAt = (position: number): boolean => position < nodes.length && kernelOf(at(nodes, position)) !== null;
   /** When a peer gets a GEMM's own result, and when it needs the GEMM at all. */
   const sentAt = firstSignals(nodes, dependences, isGemmAt);
@@ -31,6 +31,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
     pushTo(launches, kernel, position);
   }
   const arrivals = lastWaits(nodes, dependences, isGemmAt);
+  const awaited = awaitedBefore(nodes, arrivals, isGemmAt);
   const movedAfter = new Map<number, number>();
   for (const group of launches.values()) {
     const sentBy = (position: number): number => at(sentAt, position);
@@ -41,8 +42,9 @@ function editDraft(draft: Draft, context: EditContext): Draft {
       const target = group.findLast(
         (other) => other > position && other <= last && sentBy(other) < sentBy(position) && !reached.has(other),
       );
-      // The GEMM of a gather's own chunk runs while the others arrive.
-      if (target === undefined || at(arrivals, target) > at(arrivals, position)) continue;
+      // The GEMM of a gather's own chunk runs while the others arrive, unless they have arrived for an earlier GEMM.
+      if (target === undefined || at(arrivals, target) > Math.max(at(arrivals, position), at(awaited, position)))
+        continue;
       const moving = [...reached].filter((other) => other <= target);
       if (moving.some((other) => isBlocking(at(nodes, other).command))) continue;
       for (const other of moving) movedAfter.set(other, Math.max(target, movedAfter.get(other) ?? 0));
@@ -106,6 +108,20 @@ function lastWaits(
     );
   }
   return last;
+}
+
+/** For each node the last wait or transfer that a GEMM before it depends on, or -1. */
+function awaitedBefore(
+  nodes: readonly DraftNode[],
+  arrivals: readonly number[],
+  isGemmAt: (vertex: number) => boolean,
+): readonly number[] {
+  let last = -1;
+  return nodes.map((_, position) => {
+    const before = last;
+    if (isGemmAt(position)) last = Math.max(last, at(arrivals, position));
+    return before;
+  });
 }
 
 /**
