@@ -72,6 +72,13 @@ const rows: readonly (readonly [name: string, from: string, to: string, said: st
   ],
   ["a value of no op", "tanh %x", "tanh %z", "model-invalid at 3:8", /reads a value that no op/u],
   ["a value without a name", "tanh %x", "tanh %", "model-syntax at 3:23", /cannot be read/u],
+  [
+    "a result without a name, in a line like another one",
+    line3,
+    `${line3}\n  ${line3.replace("%0", "%")}`,
+    "model-syntax at 4:3",
+    /cannot be read/u,
+  ],
   ["too few operands", "tanh %x", "add %x", "model-invalid at 3:8", /too few operands/u],
   ["a dtype", "%y: tensor<4xi32>", "%y: tensor<4xf8E3M4>", "model-unsupported at 2:36", /a dtype/u],
   ["a dynamic extent", "%y: tensor<4xi32>", "%y: tensor<?xi32>", "model-unsupported at 2:36", /dynamic/u],

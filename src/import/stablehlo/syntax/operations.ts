@@ -49,10 +49,10 @@ function readKnownLine(scanner: MlirScanner, definitions: AttributeAliases): Ope
   const line = text.slice(position, end);
   const key = line.replaceAll(valueNames, (value) => {
     values.push(value);
-    return "%";
+    return anyValue;
   });
   let form = definitions.lines.get(key);
-  if (form === undefined) definitions.lines.set(key, (form = formOfLine(scanner, definitions, key, values.length)));
+  if (form === undefined) definitions.lines.set(key, (form = formOfLine(scanner, definitions, key)));
   if (form === null) return null;
   scanner.position = end;
   const { name, attributes, items, regions, operandTypes, resultTypes } = form.op;
@@ -75,6 +75,8 @@ function readKnownLine(scanner: MlirScanner, definitions: AttributeAliases): Ope
 }
 
 const longestLine = 2048;
+/** Stands for each value of a line. A bare percent sign is another text. */
+const anyValue = "%0";
 const valueNames = /%(?:\d+|[A-Za-z_$.-][\w$.-]*)(?:#\d+)?/gu;
 
 /** Whether another op or the end of the region follows. */
@@ -87,19 +89,14 @@ function endsOp(text: string, end: number): boolean {
 const space = 32;
 
 /** Reads a line with numbers for its values; null if it is no op, or has regions, or names in strings. */
-function formOfLine(
-  { source }: MlirScanner,
-  definitions: AttributeAliases,
-  key: string,
-  values: number,
-): LineForm | null {
+function formOfLine({ source }: MlirScanner, definitions: AttributeAliases, key: string): LineForm | null {
   if (key.split('"').some((part, i) => i % 2 === 1 && part.includes("%"))) return null;
   let count = 0;
-  const text = key.trimEnd().replaceAll("%", () => `%${count++}`);
+  const text = key.trimEnd().replaceAll(anyValue, () => `%${count++}`);
   const scanner = createMlirScanner(source.file, text);
   try {
     const op = readAnyOperation(scanner, definitions);
-    if (scanner.position !== text.length || op.regions.length > 0 || count !== values) return null;
+    if (scanner.position !== text.length || op.regions.length > 0) return null;
     const results = op.results.map((name) => {
       const [, value, suffix = ""] = /^%(\d+)(.*)$/u.exec(name) ?? [];
       return { value: Number(value), suffix };
