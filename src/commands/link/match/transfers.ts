@@ -105,13 +105,13 @@ interface Ops {
   readonly groupOf: Int32Array;
 }
 
-/** The ops from one rank to another on one communicator, by number, each side in order. */
+/** The ops from one rank to another on one communicator: the first of each side by number, -1 for none. */
 interface Channel {
   readonly from: number;
   readonly to: number;
   readonly communicator: string;
-  readonly sends: readonly number[];
-  readonly recvs: readonly number[];
+  send: number;
+  recv: number;
 }
 
 /** The k-th send belongs to the k-th recv, as numbers of ops. */
@@ -134,21 +134,25 @@ function matchGroups(
   const problems: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
   const pairs: Pairs = { sends: [], recvs: [] };
-  for (const { from, to, communicator, sends, recvs } of channelsOf(posted, ops)) {
-    const ends = (numbers: readonly number[]): readonly End[] => numbers.map((op) => endOf(posted, ops, op));
-    for (const [k, send] of sends.entries()) {
-      const recv = recvs[k];
-      if (recv === undefined) break;
+  const { channels, next } = channelsOf(posted, ops);
+  const ends = (first: number): readonly End[] => {
+    const found: End[] = [];
+    for (let op = first; op >= 0; op = at(next, op)) found.push(endOf(posted, ops, op));
+    return found;
+  };
+  for (const { from, to, communicator, ...first } of channels) {
+    let { send, recv } = first;
+    for (; send >= 0 && recv >= 0; [send, recv] = [at(next, send), at(next, recv)]) {
       const problem = viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
       if (problem === null) {
         pairs.sends.push(send);
         pairs.recvs.push(recv);
       } else problems.push(problem);
     }
-    if (sends.length !== recvs.length) {
-      problems.push(unmatched(lists, { from, to, sends: ends(sends), recvs: ends(recvs), channel: communicator }));
-    }
-    if (sends.length > 1) warnings.push(...swappedSends(meanings, ends(sends), ends(recvs)));
+    const [sends, recvs] = [() => ends(first.send), () => ends(first.recv)];
+    if (send !== recv)
+      problems.push(unmatched(lists, { from, to, sends: sends(), recvs: recvs(), channel: communicator }));
+    if ((next[first.send] ?? -1) >= 0) warnings.push(...swappedSends(meanings, sends(), recvs()));
   }
   return { matched: joinGroups(posted, ops, pairs), problems, warnings };
 }
@@ -162,15 +166,17 @@ function numberOps(posted: readonly Posted<PointToPointGroup>[]): Ops {
 }
 
 /**
- * In the order of each one's first op. A program of uneven shares has one for any two ranks, so their ops are lists in
- * one array until they are read.
+ * In the order of each one's first op. A program of uneven shares has a channel for any two ranks, so no list is made of
+ * their ops: `next` has by op the next one of its side of the channel, -1 after the last.
  */
-function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops): Generator<Channel> {
+function channelsOf(
+  posted: readonly Posted<PointToPointGroup>[],
+  { first, groupOf }: Ops,
+): { readonly channels: readonly Channel[]; readonly next: Int32Array } {
   const byRanks = new Map<string, Map<number, Map<number, number>>>();
-  const heads: (Pick<Channel, "from" | "to" | "communicator"> & Record<"send" | "recv", number>)[] = [];
+  const channels: Channel[] = [];
   /** By channel: the last op so far of each side. */
   const lasts: Readonly<Record<"send" | "recv", number[]>> = { send: [], recv: [] };
-  /** By op: the next one of its side of the channel; -1 after the last. */
   const next = new Int32Array(groupOf.length).fill(-1);
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
     const ofCommunicator = getOrMake(byRanks, communicator, () => new Map<number, Map<number, number>>());
@@ -178,19 +184,14 @@ function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, grou
       const op = at(first, group) + i;
       const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
       const ofSender = getOrMake(ofCommunicator, from, () => new Map<number, number>());
-      const channel = getOrMake(ofSender, to, () => heads.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
+      const channel = getOrMake(ofSender, to, () => channels.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
       const last = lasts[type][channel];
-      if (last === undefined) at(heads, channel)[type] = op;
+      if (last === undefined) at(channels, channel)[type] = op;
       else next[last] = op;
       lasts[type][channel] = op;
     }
   }
-  const listed = (head: number): readonly number[] => {
-    const ops: number[] = [];
-    for (let op = head; op >= 0; op = at(next, op)) ops.push(op);
-    return ops;
-  };
-  for (const { send, recv, ...head } of heads) yield { ...head, sends: listed(send), recvs: listed(recv) };
+  return { channels, next };
 }
 
 function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {
