@@ -148,18 +148,16 @@ const mostMarks = 500;
 
 /** Remembers that the user's current call made the tensor, if it is one of the first. */
 export function markTensor(builder: FusionBuilder, id: TensorId): void {
-  const mark = callMark(builder, id);
+  if (!builder.marksCalls || id >= mostMarks) return;
+  const mark = markCall();
   if (mark !== null) builder.marks.set(id, mark);
 }
 
 /** Remembers that the user's current call placed the tensor, if it is one of the first. */
 export function markAnnotation(builder: FusionBuilder, id: TensorId, call: string): void {
-  const mark = callMark(builder, id);
+  if (!builder.marksCalls || id >= mostMarks) return;
+  const mark = markCall();
   if (mark !== null) builder.annotations.push({ id, call, mark });
-}
-
-function callMark({ marksCalls }: FusionBuilder, id: TensorId): CallMark | null {
-  return marksCalls && id < mostMarks ? markCall() : null;
 }
 
 /** Writes the lines of the calls into the tensors that they made and placed. */
