@@ -13,6 +13,7 @@ import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { groupedMatmul, matmul, scaledLinear, set, sum } from "../../../src/ir/api/ops.ts";
+import { at } from "../../../src/support/invariant.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
 import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
 
@@ -116,6 +117,22 @@ it("refuses scaled matmuls before Ada, with what to write instead", () => {
   expect(deviceOps(compile(ring(), { devices, on: "cuda" }).program, 0, { ...target, capability: 80 }).ops).not.toEqual(
     [],
   );
+});
+
+it("multiplies each source's rows of experts on tensor cores, wherever their numbers begin", () => {
+  const f = new Fusion();
+  const [x, used] = [f.input([4, 2, 128, 64], "bfloat16"), f.input([4, 2, 1], "int64")];
+  const w = f.input([4, 1, 1, 64, 128], "bfloat16");
+  const [rows, counts] = [set(x), set(used)];
+  const y = set(groupedMatmul(rows, w, counts));
+  f.output(y);
+  for (const tensor of [x, used, w, rows, counts, y]) tensor.setDeviceMesh(DeviceMesh.range(2));
+  for (const tensor of [x, used, y]) tensor.axis(1).parallelize("DIDx");
+  for (const tensor of [w, rows, counts]) tensor.outerSplit(0, 2).parallelize("DIDx");
+  const { program } = compile(f, { devices: 2, on: "cuda", backend: "cuda", protocol: "put", deviceLoops: true });
+  const { kernels, ops } = deviceOps(program, 0, target);
+  const launched = ops.flatMap((op) => (op.kind === "launch" ? [at(kernels, op.kernel)] : []));
+  expect(launched.filter((text) => text.includes("wgmma"))).toHaveLength(2);
 });
 
 it("lets cuBLASLt keep sums of 8-bit products in fewer bits where that is asked for, also when devices gather", () => {

@@ -63,14 +63,17 @@ function stepOps(
   const addresses = operands.map(addressOf);
   if (layout === null) {
     const free = { ...target, multiprocessors: target.multiprocessors - margin };
-    const isAligned = addresses.every((address) => alignmentOf(address) === tensorAlignment);
+    const [, , ends, ...others] = addresses;
+    const copied = [at(addresses, 0), at(addresses, 1), ...others];
+    // The ends of groups are read one by one, and the numbers of a source's rows begin anywhere.
+    const isAligned = copied.every((address) => alignmentOf(address) === tensorAlignment);
     const memories = operands.map(({ memory }) => memory);
     const grouped = isAligned ? groupedKernels(contraction, memories, free) : null;
     if (grouped === null) return [launchOf(planning, base, source(), addresses)];
     const offset = Math.ceil(scratchBytes / workAlignment) * workAlignment;
     tables.needScratch(stream, offset + groupedDescriptorBytes(target));
     return [
-      launchOf(planning, base, grouped.check, [at(addresses, 2)]),
+      launchOf(planning, base, grouped.check, ends === undefined ? [] : [ends]),
       launchOf(planning, base, grouped.multiply, [...addresses, { space: "scratch", stream, offset }]),
     ];
   }
