@@ -105,7 +105,7 @@ it("batches of a grouped matmul that share a matrix share its tiles; without, ha
     return simulate(compile(f, { devices: 1, verify: "off" }).program, gpus, graph).milliseconds;
   };
   const [shared, apart] = [time([32, 2], 1), time([64], 0)];
-  // 64 x (128 + 32) rows and half of 64 for each of 32 or of 64 matrices.
-  expect(apart / shared).toBeGreaterThan(1.02);
-  expect(apart / shared).toBeLessThan((160 + 32) / (160 + 16) + 0.02);
+  // 64 x (96 + 32) rows, and 32 for each of 32 or of 64 matrices, which are also read.
+  expect(apart / shared).toBeGreaterThan((128 + 32) / (128 + 16));
+  expect(apart / shared).toBeLessThan(2);
 });
