@@ -66,7 +66,10 @@ function tanh(x: Expression): Expression {
 /** Beyond it the function is 0 or 1 in float32, but for 2^-23. Here the quotient below is 1/2 in float32. */
 const farthest = 5.28000020980835;
 
-/** 1/2 + x p(x^2) / q(x^2), with an error below 2^-26 of 1 before roundings. NaN passes the choices. */
+/**
+ * 1/2 + x p(x^2) / q(x^2), with an error below 2^-26 of 1 before roundings. NaN passes the choices. Over all floats from
+ * 1/8 to 16, gelu is at most 3.39 ulps of its operand off, at 3.62.
+ */
 function normalCdf(x: Expression): Expression {
   const below = choose([float(farthest), "lt", x], float(farthest), x);
   const u = choose([float(-farthest), "gt", below], float(-farthest), below);
