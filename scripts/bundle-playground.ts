@@ -118,9 +118,15 @@ const keywordTree = {
     }
     export const READ_WORD_TREE = new Int32Array(tree);`,
 };
+/** What computes an element, which no compiler does. */
+const functions = (name: string): string =>
+  `export const ${name} = new Proxy({}, { get: () => () => { ${refusal} } });`;
 /** What programs do not call while they are built. */
 const afterwards = {
   "src/diagnostics/codes.ts": `export const diagnosticCodes = new Proxy({}, { get() { ${refusal} } });`,
+  "src/numerics/scalar/float-functions.ts": functions("floatFunctions"),
+  "src/numerics/scalar/rounded-functions.ts": functions("roundedFunctions"),
+  "src/numerics/scalar/wide-functions.ts": functions("wideFunctions"),
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseFor() { ${refusal} }`,
   "src/schedule/by-region.ts": `export function applyByRegion() { ${refusal} }`,
   "src/explain/explain.ts": `export function explain() { ${refusal} } export function isTooSmall() { ${refusal} }`,
