@@ -35,6 +35,9 @@ export function kernelOps(command: Launch, index: number, planning: Planning): r
   return steps.flatMap((step) => stepOps(step, operand, command, index, planning, scratchBytes));
 }
 
+/** The operand of a grouped matmul with the ends of its groups, which its kernel reads one by one, wherever they begin. */
+const endsOfGroups = 2;
+
 function stepOps(
   step: KernelStep,
   operand: (memory: NestMemory) => AddressPlace,
@@ -63,17 +66,14 @@ function stepOps(
   const addresses = operands.map(addressOf);
   if (layout === null) {
     const free = { ...target, multiprocessors: target.multiprocessors - margin };
-    const [, , ends, ...others] = addresses;
-    const copied = [at(addresses, 0), at(addresses, 1), ...others];
-    // The ends of groups are read one by one, and the numbers of a source's rows begin anywhere.
-    const isAligned = copied.every((address) => alignmentOf(address) === tensorAlignment);
+    const isAligned = addresses.every((address, i) => i === endsOfGroups || alignmentOf(address) === tensorAlignment);
     const memories = operands.map(({ memory }) => memory);
     const grouped = isAligned ? groupedKernels(contraction, memories, free) : null;
     if (grouped === null) return [launchOf(planning, base, source(), addresses)];
     const offset = Math.ceil(scratchBytes / workAlignment) * workAlignment;
     tables.needScratch(stream, offset + groupedDescriptorBytes(target));
     return [
-      launchOf(planning, base, grouped.check, ends === undefined ? [] : [ends]),
+      launchOf(planning, base, grouped.check, [at(addresses, endsOfGroups)]),
       launchOf(planning, base, grouped.multiply, [...addresses, { space: "scratch", stream, offset }]),
     ];
   }
