@@ -165,8 +165,8 @@ function tiledGroups({ m, n, k, batch }: Contraction, { count }: Groups): TiledG
 
 /**
  * Half a wave of tiles, because the last one is not full, and half of the time of reading the matrices, which launches
- * for parts of the rows read again. On 2 x H200 this gives 106 us for 105 (32 experts, 192 rows in use of each, 2048 x
- * 1408), 445 for 454 (4 experts, 512 rows, 4096 x 14336) and 583 for 575 (14336 x 4096).
+ * for parts of the rows read again. With the profile of 2 x H200 this gives 107 us where 105 were measured (32 experts,
+ * 192 rows in use of each, 2048 x 1408), 466 for 454 (4 experts, 512 rows, 4096 x 14336) and 501 for 575 (14336 x 4096).
  */
 function beyondTiles(
   { m, n, elements }: TiledGroups,
