@@ -2,8 +2,9 @@
 Times plans of blocks beside PyTorch's own ways: torchrun --nproc-per-node N python/gpu/bench_models.py FOLDER [JSON]
 
 FOLDER has `braid compile` of examples/transformer/moe-experts.ts in folders moe-*, of llama-decode.ts in decode-* and of
-python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-*, for N devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the
-slowest rank, median of rounds in which all take turns.
+python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-*, for N devices in bfloat16. Each is compared with
+PyTorch's result first. Milliseconds are of calls back to back on the slowest rank, median of rounds in which all take
+turns.
 """
 
 from __future__ import annotations
