@@ -35,7 +35,7 @@ function matmul(context: OpContext, output: Tensor): Op {
   expectAcrossLines(context.scanner, ",");
   const operands = [a, readOperand(context)];
   skipSpace(context.scanner);
-  const accumulate = take(context.scanner, ",") ? accumulation(context) : null;
+  const accumulate = take(context.scanner, ",") ? flagField(context, "accumulate") : null;
   expectAcrossLines(context.scanner, ")");
   return { kind: "Matmul", ...contraction(operands, accumulate), output: output.id };
 }
@@ -45,7 +45,7 @@ export const linearSyntax: OpSyntax<LinearOp> = {
   print: (op, context, indent) => {
     if (isScaled(op)) {
       const operands = op.inputs.map((_, i) => printOperand(op, i, context)).join(", ");
-      return `scaled_linear( ${operands}${op.fastAccumulation === true ? fastText : ""} )`;
+      return `scaled_linear( ${operands}${op.fastAccumulation === true ? ", fast_accumulation = true" : ""} )`;
     }
     const inner = `${indent}  `;
     const [x, weight] = [printOperand(op, 0, context), printOperand(op, 1, context)];
@@ -55,13 +55,8 @@ export const linearSyntax: OpSyntax<LinearOp> = {
   readers: {
     linear,
     scaled_linear: (context, output) => {
-      expect(context.scanner, "(");
-      const operands = [readOperand(context)];
-      for (let i = 0; i < 3; i++) {
-        expect(context.scanner, ",");
-        operands.push(readOperand(context));
-      }
-      const isFast = take(context.scanner, fastText);
+      const operands = readOperands(context, 4);
+      const isFast = take(context.scanner, ",") && flagField(context, "fast_accumulation");
       skipSpace(context.scanner);
       expect(context.scanner, ")");
       return {
@@ -75,8 +70,6 @@ export const linearSyntax: OpSyntax<LinearOp> = {
   },
 };
 
-const fastText = ", fast_accumulation = true";
-
 function linear(context: OpContext, output: Tensor): Op {
   const { scanner } = context;
   expect(scanner, "(");
@@ -88,7 +81,7 @@ function linear(context: OpContext, output: Tensor): Op {
   while (accumulate === null && take(scanner, ",")) {
     skipSpace(scanner);
     if (operands.length > 2 || scanner.text.startsWith("accumulate", scanner.position)) {
-      accumulate = accumulation(context);
+      accumulate = flagField(context, "accumulate");
     } else operands.push({ id: readTensorOperand(context).id, order: null });
     skipSpace(scanner);
   }
@@ -101,12 +94,7 @@ export const groupedMatmulSyntax: OpSyntax<GroupedMatmulOp> = {
   print: (op, context) => `grouped_matmul( ${[0, 1, 2].map((i) => printOperand(op, i, context)).join(", ")} )`,
   readers: {
     grouped_matmul: (context, output) => {
-      expect(context.scanner, "(");
-      const operands = [readOperand(context)];
-      for (let i = 0; i < 2; i++) {
-        expect(context.scanner, ",");
-        operands.push(readOperand(context));
-      }
+      const operands = readOperands(context, 3);
       skipSpace(context.scanner);
       expect(context.scanner, ")");
       return { kind: "GroupedMatmul", ...contraction(operands, null), output: output.id };
@@ -121,6 +109,17 @@ function accumulationText({ accumulate }: MatmulOp | LinearOp): string {
 interface ReadOperand {
   readonly id: TensorId;
   readonly order: readonly number[] | null;
+}
+
+/** So many operands, from their bracket on. */
+function readOperands(context: OpContext, count: number): readonly ReadOperand[] {
+  expect(context.scanner, "(");
+  const operands = [readOperand(context)];
+  while (operands.length < count) {
+    expect(context.scanner, ",");
+    operands.push(readOperand(context));
+  }
+  return operands;
 }
 
 /** A tensor, or `permute( T0, order = {1, 0} )`. */
@@ -143,8 +142,8 @@ function readOperand(context: OpContext): ReadOperand {
   return { id, order };
 }
 
-function accumulation({ scanner }: OpContext): boolean {
-  expectField(scanner, "accumulate");
+function flagField({ scanner }: OpContext, name: string): boolean {
+  expectField(scanner, name);
   if (take(scanner, "true")) return true;
   return take(scanner, "false") ? false : failExpected(scanner, "true or false");
 }
