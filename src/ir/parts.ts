@@ -236,6 +236,14 @@ export function rescaled({ extent, parts }: CutAxis, to: Scalar): CutAxis {
   return { extent: to, parts: made };
 }
 
+/** A type on the whole axis gives each index to a device or a chunk, as a split into as many parts does. */
+export function inParts({ extent, parts }: CutAxis): CutAxis {
+  const [first] = parts;
+  if (first === undefined || parts.length > 1 || first.type === "Serial" || constantValue(extent) === null)
+    return { extent, parts };
+  return { extent, parts: [first, { extent: one, stride: one, type: "Serial" }] };
+}
+
 /** Whether the last part has no type, and those before it divide the extent evenly. A symbolic one is divided by 1. */
 export function dividesEvenly({ extent, parts }: CutAxis): boolean {
   let length = extent;

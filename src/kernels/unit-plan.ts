@@ -3,7 +3,7 @@
  * nest or a contraction. A stored value that is not a result is in the scratch, row-major, until its last reader has
  * run.
  */
-import { isScaled } from "../ir/ops/kinds/contractions.ts";
+import { hasBlocks, isScaled, scaledBlock } from "../ir/ops/kinds/contractions.ts";
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { contiguousStrides } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -107,31 +107,59 @@ function withOwnResults(kernel: UnitKernel): UnitKernel {
   return { ...kernel, values, steps, results };
 }
 
-/** A scaled linear as a linear of floats, whose results are multiplied by the scales and rounded. */
+/**
+ * A scaled linear as a linear of floats, whose results are multiplied by the scales and rounded. With scales of blocks its
+ * operands are multiplied.
+ */
 function withoutScales(kernel: UnitKernel): UnitKernel {
   if (!kernel.steps.some(isScaled)) return kernel;
   const values = [...kernel.values];
   const steps = kernel.steps.flatMap((step): readonly UnitStep[] => {
     if (step.kind !== "Linear" || step.to === undefined) return [step];
     const made: UnitStep[] = [];
-    const { shape } = at(values, step.output);
+    const shapeOf = (value: number): readonly number[] => at(values, value).shape;
+    const shape = shapeOf(step.output);
     const add = (own: readonly number[], make: (output: number) => UnitStep): number => {
       const output = values.push({ dtype: "float", shape: own }) - 1;
       made.push(make(output));
       return output;
     };
-    const [x = 0, weight = 0] = step.inputs
-      .slice(0, 2)
-      .map((input) =>
-        add(at(values, input).shape, (output) => ({ kind: "Cast", to: "float", inputs: [input], output })),
-      );
-    const sums = add(shape, (output) => ({ kind: "Linear", inputs: [x, weight], output }));
-    const scaled = step.inputs.slice(2).reduce((product, scale, i) => {
-      const { length } = at(values, scale).shape;
+    const times = (a: number, b: number): number =>
+      add(shapeOf(a), (output) => ({ kind: "Binary", op: "mul", inputs: [a, b], output }));
+    const reshaped = (input: number, own: readonly number[]): number =>
+      add(own, (output) => ({ kind: "Reshape", inputs: [input], output }));
+    const spread = (input: number, flags: readonly boolean[], own: readonly number[]): number =>
+      add(own, (output) => ({ kind: "Broadcast", flags, inputs: [input], output }));
+    /** A scale for each row: those of blocks of rows are repeated. */
+    const ofRows = (scale: number, rows: number): number => {
+      const [count = 1, blocks = 1] = shapeOf(scale);
+      if (count === rows) return scale;
+      const one = spread(scale, [false, true, false], [count, 1, blocks]);
+      const repeated = add([count, scaledBlock, blocks], (output) => ({ kind: "Expand", inputs: [one], output }));
+      const whole = reshaped(repeated, [count * scaledBlock, blocks]);
+      const ranges = [
+        { start: 0, stop: rows, step: 1 },
+        { start: 0, stop: blocks, step: 1 },
+      ];
+      return add([rows, blocks], (output) => ({ kind: "Slice", ranges, inputs: [whole], output }));
+    };
+    const inputs = step.inputs.slice(0, 2).map((input, i) => {
+      const own = shapeOf(input);
+      const floats = add(own, (output) => ({ kind: "Cast", to: "float", inputs: [input], output }));
+      const scale = at(step.inputs, 2 + i);
+      if (!hasBlocks(shapeOf(scale), own)) return floats;
+      const each = own.length === 2 ? ofRows(scale, at(own, 0)) : scale;
+      const cut = [...shapeOf(each), scaledBlock];
+      const flags = cut.map((_, axis) => axis === cut.length - 1);
+      return reshaped(times(reshaped(floats, cut), spread(each, flags, cut.with(-1, 1))), own);
+    });
+    const sums = add(shape, (output) => ({ kind: "Linear", inputs, output }));
+    const scales = hasBlocks(shapeOf(at(step.inputs, 2)), shapeOf(at(step.inputs, 0))) ? [] : step.inputs.slice(2);
+    const scaled = scales.reduce((product, scale, i) => {
+      const { length } = shapeOf(scale);
       const flags = shape.map((_, axis) => length === 0 || (axis === shape.length - 1) === (i === 0));
       const own = shape.map((extent, axis) => (flags[axis] === true ? 1 : extent));
-      const spread = add(own, (output) => ({ kind: "Broadcast", flags, inputs: [scale], output }));
-      return add(shape, (output) => ({ kind: "Binary", op: "mul", inputs: [product, spread], output }));
+      return times(product, spread(scale, flags, own));
     }, sums);
     return [...made, { kind: "Cast", to: step.to, inputs: [scaled], output: step.output }];
   });

@@ -14,7 +14,9 @@
  *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
 import { at } from "../../support/invariant.ts";
-import { cutOf, dividesEvenly, rescaled } from "../parts.ts";
+import { cutOf, dividesEvenly, inParts, rescaled } from "../parts.ts";
+import { sameScalar } from "../scalar/fold.ts";
+import type { Scalar } from "../scalar/scalar.ts";
 import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
 import { isContraction, type Op, outputsOf } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
@@ -24,15 +26,16 @@ export type { AxisPair };
 
 /**
  * The axis pairs of `op`, by operand and then by operand axis. `tensors` is indexed by TensorId. The outermost axes of
- * a reshape are a pair if what is split off either of them divides both evenly. `which` numbers the output, of an op that
- * has several.
+ * a reshape are a pair if what is split off either of them divides both evenly, and axes of blocks if it divides their
+ * number. `which` numbers the output, of an op that has several.
  */
 export function axisMap(op: Op, tensors: readonly Tensor[], which = 0): readonly AxisPair[] {
   const pairs = possiblePairs(op, tensors, which);
-  if (!pairs.some(({ outermost }) => outermost)) return pairs;
+  if (!pairs.some(({ outermost, blocks }) => outermost || blocks !== undefined)) return pairs;
   const { domain } = at(tensors, op.output);
-  return pairs.filter(({ outermost, operand, producer, consumer }) => {
+  return pairs.filter(({ outermost, blocks, operand, producer, consumer }) => {
     const own = at(tensors, at(op.inputs, operand)).domain;
+    if (blocks !== undefined) return keepsBlocks(own, producer, blocks) && keepsBlocks(domain, consumer, blocks);
     if (!outermost) return true;
     const sides = [splitFit(own, producer, consumer), splitFit(domain, consumer, producer)];
     return sides.includes("divides") && !sides.includes("differs");
@@ -99,6 +102,13 @@ function allOperandAxes(op: Op, tensors: readonly Tensor[]): readonly Axes[] {
 /** Whether the axis is split, and its parts divide both axes. A type on a whole axis has no split to hand on. */
 export function splitsDivide(domain: TensorDomain, axis: IterDomain, other: IterDomain): boolean {
   return splitFit(domain, axis, other) === "divides";
+}
+
+function keepsBlocks(domain: TensorDomain, axis: IterDomain, blocks: Scalar): boolean {
+  const cut = cutOf(domain, axis);
+  if (cut.parts.length === 1 && (at(cut.parts, 0).type === "Serial" || sameScalar(cut.extent, blocks))) return true;
+  const own = inParts(cut);
+  return dividesEvenly(own) && dividesEvenly(rescaled(own, blocks));
 }
 
 /** How what is split off the axis fits it and the other axis of a pair. */

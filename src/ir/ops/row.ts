@@ -104,6 +104,11 @@ export interface AxisPair {
    * from the outside, as many as divide both evenly, have the same elements.
    */
   readonly outermost: boolean;
+  /**
+   * The number of blocks along both axes, of which the op reads one element each. Only parts of whole blocks, as many as
+   * divide this, have the same index.
+   */
+  readonly blocks?: Scalar;
 }
 
 /** The index along an axis of an operand: that along an axis of the output, or 0 for null, plus an offset. */

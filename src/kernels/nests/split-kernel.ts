@@ -294,9 +294,9 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
     case "Matmul":
       return matmulAxis(position, axis, shapes);
     case "Linear":
-      return step.to !== undefined && position > 1 && at(shapes.operands, position).length === 0
-        ? "whole"
-        : linearAxis(step.to !== undefined && position > 1 ? position - 2 : position, axis, shapes);
+      return step.to !== undefined && position > 1
+        ? scaleAxis(position, axis, shapes)
+        : linearAxis(position, axis, shapes);
     case "GroupedMatmul":
       return groupedAxis(position, axis, shapes);
     default:
@@ -312,6 +312,14 @@ function reshapedAxis(input: readonly number[], output: readonly number[], axis:
   const inner = behind(output, axis);
   const found = input.findIndex((extent, i) => extent === output[axis] && behind(input, i) === inner);
   return found < 0 ? "torn" : found;
+}
+
+/** A block of rows is not cut, unless all parts read the only one. */
+function scaleAxis(position: number, axis: number, shapes: Shapes): OperandCut {
+  const scale = at(shapes.operands, position);
+  const cut = scale.length === 0 ? "whole" : linearAxis(position - 2, axis, shapes);
+  if (typeof cut !== "number" || scale[cut] === at(shapes.operands, position - 2)[cut]) return cut;
+  return scale[cut] === 1 ? "whole" : "torn";
 }
 
 function matmulAxis(position: number, axis: number, { operands, output }: Shapes): OperandCut {

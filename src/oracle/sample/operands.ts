@@ -93,9 +93,12 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
       const own = sample.slice(sample.length - columns);
       const rows = [...sample.slice(0, sample.length - columns), null];
       if (op.to !== undefined) {
-        const weight = [...sample.slice(0, Math.max(at(shapes.operands, 1).length - 2, 0)), ...own];
+        // Rows of a sample are in no block of rows.
+        const [, whole, , scale] = shapes.operands;
+        if (whole?.length === scale?.length && whole?.at(-2) !== scale?.at(-2)) return null;
+        const weight = [...sample.slice(0, Math.max(at(shapes.operands, 1).length - 2, 0)), ...own, null];
         const scales = [rows, weight].map((indices, i) => indices.slice(0, at(shapes.operands, 2 + i).length));
-        return plain(rows, [...weight, null], ...scales);
+        return plain(rows, weight, ...scales);
       }
       return plain(...[rows, [...own, null], own].slice(0, op.inputs.length));
     }

@@ -26,9 +26,8 @@ import {
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
-import { type CutAxis, cutOf, dividesEvenly, isCut, rescaled, withTypes } from "../../ir/parts.ts";
-import { constantValue } from "../../ir/scalar/fold.ts";
-import { constant, printScalar } from "../../ir/scalar/scalar.ts";
+import { type CutAxis, cutOf, dividesEvenly, inParts, isCut, rescaled, withTypes } from "../../ir/parts.ts";
+import { printScalar } from "../../ir/scalar/scalar.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
@@ -277,18 +276,6 @@ function follow(
   }
   if (domain === tensor.domain && (tensor.mesh !== null || mesh === null)) return;
   edit.tensors[target] = { ...tensor, domain, mesh: tensor.mesh ?? mesh };
-}
-
-/**
- * The outermost axis of a reshape: a type on the whole axis gives each index to a device or a chunk, as a split into as
- * many parts does.
- */
-function inParts({ extent, parts }: CutAxis): CutAxis {
-  const [first] = parts;
-  const one = constant(1);
-  if (first === undefined || parts.length > 1 || first.type === "Serial" || constantValue(extent) === null)
-    return { extent, parts };
-  return { extent, parts: [first, { extent: one, stride: one, type: "Serial" }] };
 }
 
 /** At most so many ops after one whose operands disagree are looked at. */

@@ -24,7 +24,7 @@ import {
 } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { ContractionOp, LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
-import { type CutAxis, cutOf, isCut, wholeAxis, withTypes } from "../../ir/parts.ts";
+import { type CutAxis, cutOf, isCut, rescaled, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { didTypesOf, isWhole } from "../../ir/shards.ts";
@@ -250,8 +250,12 @@ function reductionPlaces(op: ReductionOp, tensors: readonly Tensor[]): readonly 
 
 function contractionPlaces(op: ContractionOp, tensors: readonly Tensor[]): readonly Layout[] | null {
   const output = at(tensors, op.output);
-  const operands = op.inputs.slice(0, 2).map((id) => at(tensors, id));
-  const [x, y] = operands.map((operand) => layoutOf(operand));
+  // Scales of blocks are contracted, too.
+  const operands = op.inputs
+    .map((id) => at(tensors, id))
+    .filter((_, operand) => operand < 2 || contractedAxis(op, operand, tensors) >= 0);
+  const places = operands.map((operand) => layoutOf(operand));
+  const [x, y] = places;
   const contracted = operands.map((_, operand) => contractedAxis(op, operand, tensors));
   const [k, l] = contracted;
   if (output.mesh === null || x === null || y === null || x === undefined || y === undefined) return null;
@@ -261,11 +265,18 @@ function contractionPlaces(op: ContractionOp, tensors: readonly Tensor[]): reado
   const shared = mark?.cut ?? cutAlike(x, k, y, l);
   if (shared === null) return null;
   const mesh = mark === undefined ? x.mesh : output.mesh;
-  return [x, y].map((place, operand): Layout => {
+  return places.map((known, operand): Layout => {
     const axis = at(contracted, operand);
+    const axes = withoutReductions(at(operands, operand).domain.logical);
+    const place =
+      known ??
+      layout(
+        mesh,
+        axes.map(({ extent }) => wholeAxis(extent)),
+      );
     const isShared = (type: DIDType): boolean => shared.parts.some((part) => part.type === type);
     const own = keepShares(place, ({ type }) => place.mesh.equals(mesh) && !isShared(type));
-    return layout(mesh, own.axes.with(axis, shared));
+    return layout(mesh, own.axes.with(axis, rescaled(shared, at(axes, axis).extent)));
   });
 }
 

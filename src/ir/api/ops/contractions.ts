@@ -1,5 +1,8 @@
 /** Products that contract an axis. */
 import type { DType } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { scaledBlock } from "../../ops/kinds/contractions.ts";
+import { constantValue } from "../../scalar/fold.ts";
 import { requireDType } from "../fusion.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf } from "./apply.ts";
@@ -52,6 +55,9 @@ export interface ScaledOptions {
  * torch._scaled_mm: x [.., M, K] and w [K, N] of floats of 8 bits, and a float scale of each -> [.., M, N]. A scale has
  * no axes, or one element per row of x, [.., M, 1], and per column of w, [1, N], which `quantize` gives. Sums are in
  * float, and are multiplied by both scales and rounded to `dtype`. A bias [N] is added after that. K is a multiple of 16.
+ *
+ * Or both have a scale for each block of 128 elements of K, a multiple of 128: [.., M, K/128] of x, and of w [K/128, N] or,
+ * for blocks of 128 x 128, [K/128, N/128], rounded up. Sums of blocks are then never kept in fewer bits.
  * Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  */
 export function scaledMatmul(
@@ -66,8 +72,9 @@ export function scaledMatmul(
 }
 
 /**
- * `scaledMatmul` with a weight [N, K], whose scales are [N, 1] or [N]. With weights [B, N, K] the first axes of x are
- * B: each of their indices has its own weight and scales, [B, N, 1] or [B, N], or one of a tensor, [B].
+ * `scaledMatmul` with w and its scales transposed. The weight is [N, K], and its scales are [N, 1] or [N], or of blocks
+ * [N, K/128] or [N/128, K/128]. With weights [B, N, K] the first axes of x are B: each of their indices has its own weight
+ * and scales, [B, N, 1] or [B, N], or one of a tensor, [B].
  */
 export function scaledLinear(
   x: TensorView,
@@ -78,12 +85,26 @@ export function scaledLinear(
 ): TensorView {
   const place = callOf("scaledLinear", [x, weight, scaleX, scaleW]);
   requireDType(dtype, place);
-  const bare = (scale: TensorView, { rank }: TensorView): TensorView =>
-    scale.rank === rank ? squeeze(scale, [rank - 1]) : scale;
-  const scales = [bare(scaleX, x), bare(scaleW, weight)];
-  const op = { kind: "Linear", to: dtype, ...(fastAccumulation ? { fastAccumulation } : {}) } as const;
+  const operands = [x, weight];
+  const given = [scaleX, scaleW];
+  // A scale per row may have K as an axis of extent 1. Where the other has one block of K, so has this.
+  const inBlocks = given.some((scale, i) => isOfBlocks(scale, at(operands, i)));
+  const scales = given.map((scale, i) =>
+    inBlocks || scale.rank !== at(operands, i).rank ? scale : squeeze(scale, [scale.rank - 1]),
+  );
+  const isFast = fastAccumulation && !inBlocks;
+  const op = { kind: "Linear", to: dtype, ...(isFast ? { fastAccumulation: isFast } : {}) } as const;
   const y = apply(op, [x, weight, ...scales], place);
   if (bias === undefined) return y;
   const flags = Array.from({ length: y.rank }, (_, axis) => axis < y.rank - 1);
   return add(y, broadcast(cast(bias, dtype), flags));
+}
+
+/** A scale [.., 1] is of rows, unless it is of fewer: then the only block of K has blocks of rows. */
+function isOfBlocks(scale: TensorView, operand: TensorView): boolean {
+  if (scale.rank === 0 || scale.rank !== operand.rank) return false;
+  const [ofRows, rows, ofK] = [scale.extents.at(-2), operand.extents.at(-2), scale.extents.at(-1)].map((extent) =>
+    extent === undefined ? null : constantValue(extent),
+  );
+  return ofK !== 1 || (typeof rows === "number" && ofRows !== rows && ofRows === Math.ceil(rows / scaledBlock));
 }

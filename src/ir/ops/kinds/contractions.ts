@@ -5,7 +5,7 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
-import { constantValue, extentsDiffer } from "../../scalar/fold.ts";
+import { constantValue, extentsDiffer, sameScalar } from "../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import { computedFloats, type DType, isComputed } from "../../../numerics/dtype.ts";
 import { numberDType } from "../dtype-rules.ts";
@@ -162,8 +162,9 @@ function matmulPairs(a: Axes, b: Axes, output: Axes): readonly AxisPair[] {
 //
 // With `to`, x and weight only store numbers, and two scales follow them in place of the bias: of x one or one per row,
 // [] or [..], and of weight one or one per output feature, [] or [N]. Products are summed in float, multiplied by both
-// scales, and rounded to `to`. The first axes of x may number weights, [B, N, K]: scales are then [], [B], or as above
-// with B in front.
+// scales, and rounded to `to`. Or both have a scale for each block of 128 along K: that of x is [.., K/128], and that of
+// weight [N, K/128], or [N/128, K/128] for blocks of 128 x 128, of which the last may have fewer rows. The first axes of x
+// may number weights, [B, N, K]: scales are then [], [B], or as above with B in front.
 
 export interface LinearOp extends ContractionBase {
   readonly kind: "Linear";
@@ -196,6 +197,7 @@ export const linearRow: OpRow<LinearOp> = {
   pairs: ({ to }, operands, output) => {
     const [x, weight, third = [], scale = []] = operands;
     if (to === undefined) return linearPairs(at(operands, 0), at(operands, 1), third, output);
+    if (hasBlocks(third, x ?? [])) return blockPairs(operands, output);
     const kept = withoutReductions(output);
     const batch = (weight ?? []).slice(0, -2).length;
     const ofWeight = [...zip(3, scale.slice(0, batch), kept), ...zipRight(3, scale.slice(batch), kept)];
@@ -203,22 +205,70 @@ export const linearRow: OpRow<LinearOp> = {
   },
   misfit: ({ to }, { operands }) => {
     const k = operands()[0]?.at(-1) ?? 0;
-    return to === undefined || k % scaledStep === 0 ? null : { code: "size-mismatch", ...oddDepth(k) };
+    return to === undefined || k % scaledStep === 0 ? null : { code: "size-mismatch", ...oddDepth(k, scaledStep) };
   },
   partial: (_, operands, output) =>
     partialAxes(output, Math.max(at(operands, 0).length - 1, 0) + Math.min(at(operands, 1).length - 1, 1)),
-  whole: (_, operands) =>
-    [at(operands, 0), at(operands, 1)].map((axes, operand) => ({ operand, axis: at(axes, axes.length - 1) })),
+  whole: ({ to }, operands) =>
+    operands.flatMap((axes, operand) => {
+      const isContracted = operand < 2 || (to !== undefined && hasBlocks(axes, at(operands, operand - 2)));
+      return isContracted ? [{ operand, axis: at(axes, axes.length - 1) }] : [];
+    }),
 };
 
 /** Tensor cores and cuBLASLt take 16 elements of 8 bits at once. */
 const scaledStep = 16;
 
-function oddDepth(k: number): Pick<Diagnostic, "message" | "found" | "expected" | "help"> {
+/** Elements of K, and rows of a weight, that one scale of a block is of. */
+export const scaledBlock = 128;
+
+/** Whether the scale of an operand, both given by their axes, is of blocks: then it has an axis for K, too. */
+export function hasBlocks(scale: readonly unknown[], operand: readonly unknown[]): boolean {
+  return scale.length === operand.length;
+}
+
+/**
+ * K, and N where blocks have many rows, are cut in whole blocks or not at all. A last block of fewer rows begins at no
+ * multiple of anything, so N is then not cut.
+ */
+function blockPairs(
+  [x = [], weight = [], ofX = [], ofWeight = []]: readonly Axes[],
+  output: Axes,
+): readonly AxisPair[] {
+  const kept = withoutReductions(output);
+  const [k, own, rows] = [ofX.at(-1), ofWeight.at(-2), weight.at(-2)];
+  if (k === undefined) return [];
+  const contracted = [2, 3].flatMap((operand) =>
+    contractedPair(operand, (operand === 2 ? ofX : ofWeight).at(-1), output),
+  );
+  const pairs = linearPairs(x, weight, [], output).map((each) =>
+    each.consumer.iterType === "reduction" ? { ...each, blocks: k.extent } : each,
+  );
+  const others = [
+    ...contracted.map((each) => ({ ...each, outermost: true, blocks: k.extent })),
+    ...zip(2, ofX.slice(0, -1), kept),
+    ...zip(3, ofWeight.slice(0, -2), kept),
+  ];
+  if (own === undefined || rows === undefined) return [...pairs, ...others];
+  const [ofRows] = zipRight(3, [own], kept);
+  if (ofRows === undefined) return [...pairs, ...others];
+  if (sameScalar(own.extent, rows.extent) || ofRows.broadcast) return [...pairs, ...others, ofRows];
+  const isOfRows = (each: AxisPair): boolean => each.operand === 1 && each.producer.id === rows.id;
+  if ((constantValue(rows.extent) ?? 1) % scaledBlock !== 0)
+    return [...pairs.filter((each) => !isOfRows(each)), ...others];
+  const blocks = own.extent;
+  return [
+    ...pairs.map((each) => (isOfRows(each) ? { ...each, blocks } : each)),
+    ...others,
+    { ...ofRows, outermost: true, blocks },
+  ];
+}
+
+function oddDepth(k: number, step: number): Pick<Diagnostic, "message" | "found" | "expected" | "help"> {
   return {
-    message: "K of a scaled matmul is no multiple of 16",
+    message: `K of a scaled matmul is no multiple of ${step}`,
     found: String(k),
-    expected: "a multiple of 16 on every device",
+    expected: `a multiple of ${step} on every device`,
     help: "pad both operands with zeros",
   };
 }
@@ -242,21 +292,39 @@ function scaledDType(to: DType, operands: readonly Tensor[], place: Call): DType
 
 /** Throws `shape-mismatch`. */
 function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], place: Call): void {
-  const [x, weight, ofX, ofWeight] = [0, 1, 2, 3].map((i) => withoutReductions(at(operands, i).domain.logical));
-  const batch = Math.max((weight?.length ?? 0) - 2, 0);
-  const fits = (scale: Axes, own: Axes): boolean =>
-    [0, batch, own.length].includes(scale.length) &&
+  const [x = [], weight = [], ofX = [], ofWeight = []] = [0, 1, 2, 3].map((i) =>
+    withoutReductions(at(operands, i).domain.logical),
+  );
+  const batch = Math.max(weight.length - 2, 0);
+  const inBlocks = hasBlocks(ofX, x) || hasBlocks(ofWeight, weight);
+  const areSame = (scale: Axes, own: Axes): boolean =>
     scale.every(({ extent }, i) => !extentsDiffer(extent, at(own, i).extent));
-  if (!fits(ofX ?? [], x?.slice(0, -1) ?? []) || !fits(ofWeight ?? [], weight?.slice(0, -1) ?? [])) {
+  const fits = (scale: Axes, operand: Axes, mayHaveRows: boolean): boolean => {
+    const own = operand.slice(0, -1);
+    if (!inBlocks) return [0, batch, own.length].includes(scale.length) && areSame(scale, own);
+    if (!hasBlocks(scale, operand) || !areBlocks(scale.at(-1), operand.at(-1))) return false;
+    const [rows, ofRows] = [own.at(-1), scale.at(-2)];
+    return mayHaveRows && rows !== undefined && ofRows !== undefined && !sameScalar(rows.extent, ofRows.extent)
+      ? areSame(scale.slice(0, -2), own) && areBlocks(ofRows, rows)
+      : areSame(scale.slice(0, -1), own);
+  };
+  const extent = axes.at(-1)?.extent;
+  const k = extent === undefined ? null : constantValue(extent);
+  const step = inBlocks ? scaledBlock : scaledStep;
+  if (k !== null && k % step !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k, step) });
+  if (!fits(ofX, x, false) || !fits(ofWeight, weight, true)) {
     reject(place, "shape-mismatch", "the scales of a scaled matmul do not fit", {
       found: operands.map(shapeText).join(", "),
-      expected: "one scale, or one per row",
+      expected: "of both operands one scale or one per row, or of both one per block of K, which is a number",
       help: "quantize() gives scales that fit",
     });
   }
-  const extent = axes.at(-1)?.extent;
-  const k = extent === undefined ? null : constantValue(extent);
-  if (k !== null && k % scaledStep !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k) });
+}
+
+/** Whether each 128 of the axis have a scale. Extents are numbers: a symbolic one could be either's. */
+function areBlocks(scale: IterDomain | undefined, own: IterDomain | undefined): boolean {
+  const [count, extent] = [scale, own].map((axis) => (axis === undefined ? null : constantValue(axis.extent)));
+  return typeof extent === "number" && count === Math.ceil(extent / scaledBlock);
 }
 
 function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | "scales" | null, place: Call): readonly AxisShape[] {

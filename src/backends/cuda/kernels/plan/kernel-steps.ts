@@ -4,6 +4,7 @@
  */
 import { isUnitOf, type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
 import { sameNumbers, type View } from "../../../../commands/view.ts";
+import { hasBlocks } from "../../../../ir/ops/kinds/contractions.ts";
 import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
 import type { ReductionOpType } from "../../../../ir/ops/op.ts";
 import { type Contraction, scaledContraction } from "../../../../kernels/gemm/contraction.ts";
@@ -97,6 +98,7 @@ function scaledStep(kernel: Kernel): KernelStep | null {
   const [x, weight, ofX, ofWeight] = kernel.inputs;
   const [step] = kernel.steps;
   invariant(x && weight && ofX && ofWeight && step?.kind === "Linear", "a scaled linear has two scales");
+  if (hasBlocks(ofX.shape, x.shape)) return null;
   const fast = step.fastAccumulation === true;
   const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0), fast);
   if (contraction === null || contraction.m * contraction.n * contraction.k === 0) return null;

@@ -2,7 +2,9 @@
 import { type DType, dtypes } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import type { Float8Recipe } from "../../../fusion-data.ts";
-import { constantValue, foldProduct } from "../../../scalar/fold.ts";
+import { scaledBlock } from "../../../ops/kinds/contractions.ts";
+import { constantValue, foldDiv, foldProduct } from "../../../scalar/fold.ts";
+import { constant, printScalar, type Scalar } from "../../../scalar/scalar.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { linear, scaledLinear, type ScaledOptions } from "../contractions.ts";
@@ -129,17 +131,23 @@ function inCommon<T>(x: TensorView, make: () => T): T {
 
 /* Floats of 8 bits with the scales that bring numbers into their range. */
 
+/** What one scale is of: the tensor, a row, or a block of rows and of elements of the last axis. */
+export type Granularity = "tensor" | "row" | "1x128" | "128x128";
+
 export interface QuantizeOptions {
   readonly dtype?: DType;
-  /** One scale, or one per row: per index of all axes but the last. */
-  readonly granularity?: "tensor" | "row";
-  /** The scale, of which `granularity` then says nothing: that of an earlier step, say. */
+  /** One scale, or one per row: per index of all axes but the last. Or one per block: the last axis is a multiple of 128. */
+  readonly granularity?: Granularity;
+  /** The scale, of which `granularity` then says only whether it is of blocks: that of an earlier step, say. */
   readonly scale?: TensorView;
 }
 
 export interface Quantized {
   readonly values: TensorView;
-  /** [], or the tensor's axes with extent 1 for the last one. `values` times it are the tensor's numbers. */
+  /**
+   * [], or the tensor's axes with extent 1 for the last one, or with a block in place of 128 elements. `values` times it are
+   * the tensor's numbers.
+   */
   readonly scale: TensorView;
 }
 
@@ -148,16 +156,44 @@ const leastPeak = 1e-12;
 
 /**
  * The tensor divided by scales and cast to `dtype`, float8_e4m3fn unless given, saturated. Without a given scale it is
- * that of the largest absolute value, which becomes the largest of the dtype. `scaledMatmul` takes both results. Throws
- * `dtype-mismatch`, `bad-argument`, `foreign-tensor`.
+ * that of the largest absolute value, which becomes the largest of the dtype. `scaledMatmul` takes both results: by
+ * blocks, `1x128` of x and `1x128` or `128x128` of w. Throws `dtype-mismatch`, `bad-argument`, `foreign-tensor`.
  */
 export function quantize(tensor: TensorView, options: QuantizeOptions = {}): Quantized {
   const { dtype = "float8_e4m3fn", granularity = "tensor" } = options;
-  requireDType(dtype, floatCall("quantize", [tensor]));
-  const x = inDType(tensor, "float");
-  const axes = granularity === "row" ? [x.rank - 1] : Array.from({ length: x.rank }, (_, axis) => axis);
+  const place = floatCall("quantize", [tensor]);
+  requireDType(dtype, place);
+  const whole = inDType(tensor, "float");
+  const shape = blockShape(whole.extents, granularity, place);
+  const x = shape === null ? whole : reshape(whole, shape.extents);
+  const all = Array.from({ length: x.rank }, (_, axis) => axis);
+  const axes = shape?.axes ?? (granularity === "row" ? [x.rank - 1] : all);
   const peak = (): TensorView => maximum(amax(abs(x), axes), leastPeak);
   const found = options.scale ?? div(peak(), Number(dtypes[dtype].most));
-  const scale = options.scale !== undefined || granularity === "tensor" ? found : keepAxes(found, axes, x);
-  return { values: cast(div(x, scale), dtype, { saturate: true }), scale };
+  const scale =
+    granularity === "tensor" || (shape === null && options.scale !== undefined) ? found : keepAxes(found, axes, x);
+  const values = cast(div(x, scale), dtype, { saturate: true });
+  return shape === null ? { values, scale } : { values: reshape(values, whole.extents), scale: found };
+}
+
+/** The extents of an axis for each block, and one for what a block has; and the numbers of the latter. */
+function blockShape(
+  extents: readonly Scalar[],
+  granularity: Granularity,
+  place: Call,
+): { readonly extents: readonly Scalar[]; readonly axes: readonly number[] } | null {
+  if (granularity !== "1x128" && granularity !== "128x128") return null;
+  const first = extents.length - (granularity === "1x128" ? 1 : 2);
+  const isCut = (axis: number): boolean => axis >= first;
+  const odd = extents.some((extent, axis) => isCut(axis) && (constantValue(extent) ?? 1) % scaledBlock !== 0);
+  if (first < 0 || odd)
+    reject(place, "bad-argument", `a tensor is not cut in blocks of ${granularity}`, {
+      found: `[${extents.map((extent) => printScalar(extent)).join(", ")}]`,
+      expected: `multiples of ${scaledBlock}, as numbers, along the axes of a block`,
+      help: "pad it with zeros, or quantize it by rows",
+    });
+  const made = extents.flatMap((extent, axis) =>
+    isCut(axis) ? [foldDiv(extent, constant(scaledBlock)), constant(scaledBlock)] : [extent],
+  );
+  return { extents: made, axes: granularity === "1x128" ? [first + 1] : [first + 1, first + 3] };
 }
