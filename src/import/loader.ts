@@ -42,6 +42,15 @@ export const loaders: readonly Loader[] = [
     options: ["plan", "devices", "gradients", "wrt", "apart"],
   },
   {
+    name: "PyTorch's FX graphs",
+    suffixes: [".fx"],
+    magic:
+      /^\s*(?:ExportedProgram:|class (?:GraphModule|<lambda>)\(|def forward\(self|(?:\[rank\d+\]:)?[CEIVW]\d{4} \S+ \d+ \S+\] )/u,
+    content: "text",
+    reader: async () => (await import("./torch-export/import-torch-export.ts")).importFxText,
+    options: ["plan", "devices", "gradients", "wrt", "apart"],
+  },
+  {
     name: "nvFuser's FusionDefinition",
     suffixes: [".py"],
     magic: /^\s*(?:#|import\b|from\b|def \w+\(|with FusionDefinition)/u,

@@ -28,7 +28,7 @@ export function programCommand(name: CommandName, argument = "<file>", meaning =
 }
 
 export const fileArgument =
-  "program file (.ts, .js, .mjs), model (.mlir, .pt2, .py, .fusion) or dump (.hir, .txt, .log, .out)";
+  "program file (.ts, .js, .mjs), model (.mlir, .pt2, .fx, .py, .fusion) or dump (.hir, .txt, .log, .out)";
 
 /**
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.

@@ -2,7 +2,7 @@
 import { at } from "../../support/invariant.ts";
 import { madeAt } from "../origins.ts";
 import { type FusionOpRow, inStrideOrder, madeBy, opNames, opRow } from "./ops.ts";
-import type { Expression, PythonStatement } from "./python.ts";
+import type { Expression, PythonStatement } from "../python.ts";
 import { effect, meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
 import {
   argument,
@@ -43,6 +43,9 @@ function run(definition: Definition, scope: Scope, statement: PythonStatement): 
   switch (statement.kind) {
     case "assign":
       return assign(definition, scope, statement);
+    case "annotation":
+    case "return":
+      return;
     case "expression":
       return void evaluate(definition, scope, statement.value);
     case "for": {
@@ -181,6 +184,7 @@ function arithmetic(
     "/": a / b,
     "//": Math.floor(a / b),
     "%": a - b * Math.floor(a / b),
+    "**": a ** b,
   }[operator];
   return { kind: "number", value: value ?? Number.NaN };
 }

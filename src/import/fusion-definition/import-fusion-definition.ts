@@ -4,7 +4,7 @@ import type { Fusion } from "../../ir/api/fusion.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
 import { importedFusion, withSourceOrigins } from "../origins.ts";
 import { functionScope, isDefinition, isFusionPath, runBlock, type Scope } from "./evaluate.ts";
-import { type Expression, readPython, type PythonStatement } from "./python.ts";
+import { type Expression, readPython, type PythonStatement } from "../python.ts";
 import type { Definition } from "./value.ts";
 
 type FunctionStatement = Extract<PythonStatement, { readonly kind: "def" }>;

@@ -6,7 +6,7 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import type { Marked } from "../origins.ts";
-import type { PythonStatement } from "./python.ts";
+import type { PythonStatement } from "../python.ts";
 
 export type FusionValue =
   | { readonly kind: "none" }

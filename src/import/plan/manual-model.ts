@@ -31,7 +31,6 @@ import { invalidPlan, type PlacementLine, resolvedIn, type ShardingPlan } from "
 import { placeTensor, replicate } from "./placement.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
-import { jsonPlaceText } from "../json.ts";
 import type { ModelFault } from "../model.ts";
 import { importedFusion } from "../origins.ts";
 import type { GroupCollective } from "../torch-export/group-collective.ts";
@@ -273,7 +272,7 @@ function atNode(
   return fail({
     code,
     ...fault,
-    place: { kind: "file", path: jsonPlaceText(node.json) },
+    place: node.place(),
     ...(node.source === null ? {} : { source: siteText(node.source) }),
   });
 }

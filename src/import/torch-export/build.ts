@@ -61,8 +61,11 @@ const groups: Readonly<Record<string, AtenRows>> = {
   Sizes: sizeRows,
 };
 
+/** By target. */
+export const atenOverloads: AtenRows = new Map(Object.values(groups).flatMap((group) => [...group]));
+
 const rows: ReadonlyMap<string, AtenRow> = new Map([
-  ...Object.values(groups).flatMap((group) => [...group]),
+  ...[...atenOverloads].map(([target, { row }]): [string, AtenRow] => [target, row]),
   [copyTarget, (o) => set(o.tensor("self"))],
   ...float8Recipes.map((recipe): [string, AtenRow] => [
     float8Target(recipe),
@@ -340,7 +343,7 @@ function fitted(facts: Facts, view: TensorView, node: GraphNode, output: string)
       ...(node.source === null ? {} : { source: siteText(node.source) }),
       found: `[${sizes.join(", ")}] of ${node.target}, ${moduleText(node)}`,
       expected: `[${view.extents.map((extent) => printScalar(extent)).join(", ")}]`,
-      help: "write the file again with torch.export.save(exported_program, path)",
+      help: "write the file again from PyTorch",
     });
   }
   return inDType(view, braidDType(meta.dtype, node));
@@ -355,7 +358,7 @@ function unknownValue({ path }: Facts, value: string): never {
     place: { kind: "file", path },
     found: `a node that reads ${value}`,
     expected: "values of inputs and earlier nodes",
-    help: "write the file again with torch.export.save(exported_program, path)",
+    help: "write the file again from PyTorch",
   });
 }
 

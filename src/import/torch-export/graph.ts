@@ -2,7 +2,7 @@
  * The graph of an ExportedProgram as data: what PyTorch's schema (torch/_export/serde/schema.py, major version 8) says
  * in JSON, with names resolved to kinds of values. Later minor versions only add fields.
  */
-import { fail } from "../../diagnostics/diagnostic.ts";
+import { fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import type { CallSite } from "../../support/call-site.ts";
 import {
@@ -39,6 +39,7 @@ const braidDTypes = dtypesBy("torch");
 /** Their names, for messages. */
 export const torchDTypes = [...braidDTypes.keys()].join(", ");
 
+/** By the numbers of the schema. */
 const dtypeNames: Readonly<Record<number, string>> = {
   1: "uint8",
   2: "int8",
@@ -84,7 +85,8 @@ export interface GraphNode {
   readonly modules: readonly ModuleCall[];
   /** The line of the user's model that made it. */
   readonly source: CallSite | null;
-  readonly json: Json;
+  /** In the file, for messages. */
+  readonly place: () => Place;
 }
 
 export interface ModuleCall {
@@ -107,7 +109,6 @@ export interface ExportedGraph {
   readonly tensors: ReadonlyMap<string, TensorMeta>;
   /** The values that a symbol may have, by its name. */
   readonly ranges: ReadonlyMap<string, { readonly min: number | null; readonly max: number | null }>;
-  readonly torchVersion: string;
 }
 
 const major = 8;
@@ -118,7 +119,6 @@ export function readGraph(document: Json): ExportedGraph {
   const graphModule = field(document, "graph_module");
   const graph = field(graphModule, "graph");
   const signature = field(graphModule, "signature");
-  const version = field(document, "torch_version");
   return {
     inputs: listIn(field(signature, "input_specs")).map(readInput),
     outputs: listIn(field(signature, "output_specs")).map(readOutput),
@@ -130,7 +130,6 @@ export function readGraph(document: Json): ExportedGraph {
         { min: boundIn(field(range, "min_val")), max: boundIn(field(range, "max_val")) },
       ]),
     ),
-    torchVersion: isAbsent(version) ? "2.4 or earlier" : textIn(version),
   };
 }
 
@@ -219,7 +218,7 @@ function readNode(json: Json): GraphNode {
     }),
     modules: modulesIn(text("nn_module_stack")),
     source: sourceIn(text("stack_trace")),
-    json,
+    place: () => ({ kind: "file", path: jsonPlaceText(json) }),
   };
 }
 
@@ -299,9 +298,20 @@ function booleanIn(json: Json): boolean {
 }
 
 function dtypeIn(json: Json): TorchDType {
-  const name = dtypeNames[wholeIn(json)] ?? wrongValue(json, "the number of a dtype");
+  return torchDType(dtypeNames[wholeIn(json)] ?? wrongValue(json, "the number of a dtype"));
+}
+
+function torchDType(name: string): TorchDType {
   return { name, braid: braidDTypes.get(name) ?? null };
 }
+
+/** By `float32`, and by `f32`, as PyTorch prints it beside shapes. */
+export const torchDTypesByName: ReadonlyMap<string, TorchDType> = new Map(
+  Object.values(dtypeNames).flatMap((name) => {
+    const short = name.replace(/float|complex|uint|int/u, (word) => word.charAt(0)).replace("_", "");
+    return [name, short === "bool" ? "b8" : short].map((each): [string, TorchDType] => [each, torchDType(name)]);
+  }),
+);
 
 export function readMeta(json: Json): TensorMeta {
   return {

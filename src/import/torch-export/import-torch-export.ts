@@ -1,4 +1,4 @@
-/** A file of torch.export, with a sharding plan, as every format of model files is read. */
+/** A file of torch.export or a printed graph, with a sharding plan, as every format of model files is read. */
 import type { ByteSource } from "../byte-source.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { elementCount } from "../../numerics/tensor/host-tensor.ts";
@@ -9,6 +9,7 @@ import type { ImportedGradients, ImportedModel, ImportOptions } from "../model.t
 import { buildModel } from "./build.ts";
 import type { ExportedModel, ModelInput, ModelOutput } from "./model.ts";
 import { isCollective } from "./group-collective.ts";
+import { readFxText } from "./fx-text.ts";
 import { type ExportedProgram, readExportedProgram } from "./read.ts";
 import { gradients } from "../../ir/api/gradients.ts";
 import { dtypes } from "../../numerics/dtype.ts";
@@ -17,8 +18,15 @@ import { suggestion } from "../../support/wording.ts";
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`, `sharding-plan-invalid`. */
 export function importTorchExport(source: ByteSource, options: ImportOptions = {}): ImportedModel {
-  const { file = "model" } = options;
-  const program = readExportedProgram(source, file);
+  return importProgram(readExportedProgram(source, options.file), options);
+}
+
+/** A graph that PyTorch printed. Throws what `importTorchExport` throws. */
+export function importFxText(text: string, options: ImportOptions = {}): ImportedModel {
+  return importProgram(readFxText(text, options.file), options);
+}
+
+function importProgram(program: ExportedProgram, options: ImportOptions): ImportedModel {
   const { model, devices } = planned(program, options);
   const { model: whole, apart } = differentiated(model, options);
   const { fusion, inputs, outputs, sizes } = whole;

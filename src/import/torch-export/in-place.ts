@@ -12,6 +12,11 @@ export const views =
 /** `torch.ops.aten.div_.Tensor`, but not `__and__`. */
 const inPlace = /\.([a-z]\w*[a-z0-9])_\.(\w+)$/u;
 
+/** The op that gives a new tensor. */
+export function functionalTarget(target: string): string {
+  return target.replace(inPlace, ".$1.$2");
+}
+
 /** The nodes and the names of the outputs, without in-place ops. Throws `model-unsupported`. */
 export function withoutInPlace(
   nodes: readonly GraphNode[],
@@ -56,7 +61,7 @@ export function withoutInPlace(
     for (const name of members.get(rootOf(source.name)) ?? []) if (name !== output) stale.set(name, node);
     for (const [name, now] of current) if (now === source.name) current.set(name, output);
     current.set(source.name, output);
-    return { ...node, inputs, target: node.target.replace(inPlace, ".$1.$2") };
+    return { ...node, inputs, target: functionalTarget(node.target) };
   });
   return { nodes: functional, outputs: outputs.map((name) => current.get(name) ?? name) };
 }

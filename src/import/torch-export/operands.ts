@@ -20,7 +20,6 @@ import {
   torchDTypes,
   type TorchDType,
 } from "./graph.ts";
-import { jsonPlaceText } from "../json.ts";
 import type { GroupCollective } from "./group-collective.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
@@ -101,7 +100,7 @@ export interface NodeOperands {
 /** `Braid has no ...`, at the node. Throws `model-unsupported`. */
 export function unsupportedNode(node: GraphNode, message: string, found: string, expected: string): never {
   return fail("model-unsupported", message, {
-    place: { kind: "file", path: jsonPlaceText(node.json) },
+    place: node.place(),
     ...(node.source === null ? {} : { source: siteText(node.source) }),
     found: `${found}, ${moduleText(node)}`,
     expected,

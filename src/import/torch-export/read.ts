@@ -19,7 +19,7 @@ export interface ExportedProgram {
  * The program in a .pt2 file. `path` is for messages. Throws `model-syntax`, `model-invalid` and
  * `model-unsupported`.
  */
-export function readExportedProgram(source: ByteSource, path = "model.pt2"): ExportedProgram {
+export function readExportedProgram(source: ByteSource, path = "model"): ExportedProgram {
   const archive = openArchive(source, path);
   const [model, document] = modelIn(archive);
   const read = readGraph(parseDocument(document, path, `models/${model}.json`));

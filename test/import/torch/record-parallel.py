@@ -1,7 +1,8 @@
 """
 Records parallel-*.pt2, which torch.export writes in a fake process group, and what processes with gloo compute of the
 same models: python record-parallel.py FOLDER. Each tensor has an axis for each dimension of the ranks in front, unless
-it is equal along it.
+it is equal along it. parallel-mlp.fx and parallel-ops.fx are the same exports as text; parallel-heads.fx is what
+TORCH_LOGS=graph_code prints of torch.compile.
 """
 
 import io
@@ -110,7 +111,12 @@ def export(name, world, path):
     dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
     model, x = build(name, 0)
     buffer = io.BytesIO()
-    torch.export.save(torch.export.export(model, (x,)), buffer)
+    exported = torch.export.export(model, (x,))
+    torch.export.save(exported, buffer)
+    if name != "heads":
+        text = str(exported) if name == "mlp" else exported.module().print_readable(print_output=False)
+        with open(path.replace(".pt2", ".fx"), "w") as file:
+            file.write(re.sub(r"# File: .*?:(?=\d+ in )", "# File: model.py:", text))
     dist.destroy_process_group()
     with zipfile.ZipFile(buffer) as read, zipfile.ZipFile(path, "w") as written:
         for entry in read.namelist():

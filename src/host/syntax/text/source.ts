@@ -30,7 +30,7 @@ const reach = 48;
 
 export function failAt(source: DumpSource, position: number, ...given: GivenDiagnostic<DumpDetails>): never {
   const fault = asDiagnostic(given);
-  const { line, column, lineText, offset } = placeOf(source, position);
+  const { line, column, lineText, offset } = sourcePlaceAt(source, position);
   const from = Math.max(0, offset - reach);
   const to = Math.min(lineText.length, offset + reach);
   const before = from > 0 ? "..." : "";
@@ -56,7 +56,7 @@ interface SourcePlace {
   readonly offset: number;
 }
 
-function placeOf({ text, firstLine, prefixLength, lines }: DumpSource, position: number): SourcePlace {
+export function sourcePlaceAt({ text, firstLine, prefixLength, lines }: DumpSource, position: number): SourcePlace {
   let index = 0;
   let start = 0;
   for (let end = text.indexOf("\n"); end >= 0 && end < position; end = text.indexOf("\n", start)) {

@@ -125,24 +125,28 @@ const broadcast = (o: NodeOperands): Collective => {
 const wait: AtenRow = (o) => o.tensor("tensor");
 
 const autograd = {
-  "all_gather_into_tensor.default": collectiveRow(allGather),
-  "reduce_scatter_tensor.default": collectiveRow(reduceScatter),
-  "all_to_all_single.default": collectiveRow(allToAll),
+  "all_gather_into_tensor.default(input group_size group_name)": collectiveRow(allGather),
+  "reduce_scatter_tensor.default(input reduce_op group_size group_name)": collectiveRow(reduceScatter),
+  "all_to_all_single.default(input output_split_sizes input_split_sizes group_name)": collectiveRow(allToAll),
 };
 
 export const groupCollectiveRows: AtenRows = new Map([
   ...atenRows(
     {
       ...autograd,
-      "all_reduce.default all_reduce_coalesced.default": collectiveRow(allReduce),
-      "all_gather_into_tensor_coalesced.default": collectiveRow(allGather),
-      "reduce_scatter_tensor_coalesced.default": collectiveRow(reduceScatter),
-      "broadcast.default": collectiveRow(broadcast),
-      "wait_tensor.default": wait,
-      "_wrap_tensor_autograd.default": (o) => o.tensor("input"),
+      "all_reduce.default(input reduce_op group_name)": collectiveRow(allReduce),
+      "all_reduce_coalesced.default(inputs reduce_op group_name)": collectiveRow(allReduce),
+      "all_gather_into_tensor_coalesced.default(inputs group_size group_name)": collectiveRow(allGather),
+      "reduce_scatter_tensor_coalesced.default(inputs reduce_op group_size group_name)": collectiveRow(reduceScatter),
+      "broadcast.default(input src group_name)": collectiveRow(broadcast),
+      "wait_tensor.default(tensor)": wait,
+      "_wrap_tensor_autograd.default(input)": (o) => o.tensor("input"),
     },
     "torch.ops._c10d_functional.",
   ),
   ...atenRows(autograd, "torch.ops._c10d_functional_autograd."),
-  ...atenRows({ "shard_dim_alltoall.default": collectiveRow(shardDimAllToAll) }, "torch.ops._dtensor."),
+  ...atenRows(
+    { "shard_dim_alltoall.default(input gather_dim shard_dim group_name)": collectiveRow(shardDimAllToAll) },
+    "torch.ops._dtensor.",
+  ),
 ]);

@@ -263,37 +263,45 @@ function groupedMask(o: NodeOperands, mask: TensorView, q: TensorView): TensorVi
 }
 
 export const computeRows: AtenRows = atenRows({
-  "linear.default": linearRow,
-  "matmul.default": (o) => matmul(o.tensor("self"), o.tensor("other")),
-  "mm.default": mm,
-  "_scaled_mm.default": scaledMm,
-  "mv.default": (o) => matmul(o.tensor("self"), o.tensor("vec")),
-  "bmm.default": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
-  "addmm.default": addmm,
-  "baddbmm.default": baddbmm,
-  "conv1d.default conv2d.default convolution.default": convolution,
-  "layer_norm.default native_layer_norm.default": layerNormRow,
-  "rms_norm.default _fused_rms_norm.default": rmsNormRow,
-  "softmax.int _softmax.default _safe_softmax.default": softmaxOf(softmax),
-  "log_softmax.int _log_softmax.default": softmaxOf(logSoftmax),
-  "logsumexp.default": reduction((x, axes) => logsumexp(x, axes)),
-  "sum.default sum.dim_IntList": reduction((x, axes) => sum(asCount(x), axes)),
-  "mean.default mean.dim": reduction((x, axes) => mean(x, axes)),
-  "prod.default prod.dim_int": reduction((x, axes) => prod(asCount(x), axes)),
-  "amax.default max.default": reduction((x, axes) => amax(x, axes)),
-  "amin.default min.default": reduction((x, axes) => amin(x, axes)),
-  "any.default any.dim any.dims": reduction((x, axes) => amax(x.dtype === "bool" ? x : ne(x, 0), axes)),
-  "all.default all.dim all.dims": reduction((x, axes) => amin(x.dtype === "bool" ? x : ne(x, 0), axes)),
-  "max.dim": maxRow,
-  "argmax.default": argmaxRow,
-  "var.correction var.dim var.default": (o) => moments(o)[0],
-  "std.correction std.dim std.default": (o) => sqrt(moments(o)[0]),
-  "var_mean.correction var_mean.dim var_mean.default": (o) => moments(o),
-  "cumsum.default": cumulative(cumsum),
-  "cumprod.default": cumulative(cumprod),
-  "scaled_dot_product_attention.default": attention,
-  "_scaled_dot_product_flash_attention.default _scaled_dot_product_flash_attention_for_cpu.default": attention,
-  "_scaled_dot_product_efficient_attention.default": attention,
+  "linear.default(input weight bias)": linearRow,
+  "matmul.default(self other)": (o) => matmul(o.tensor("self"), o.tensor("other")),
+  "mm.default(self mat2)": mm,
+  "_scaled_mm.default(self mat2 scale_a scale_b bias scale_result out_dtype use_fast_accum)": scaledMm,
+  "mv.default(self vec)": (o) => matmul(o.tensor("self"), o.tensor("vec")),
+  "bmm.default(self mat2)": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
+  "addmm.default(self mat1 mat2)": addmm,
+  "baddbmm.default(self batch1 batch2)": baddbmm,
+  "conv1d.default conv2d.default(input weight bias stride padding dilation groups)": convolution,
+  "convolution.default(input weight bias stride padding dilation transposed output_padding groups)": convolution,
+  "layer_norm.default native_layer_norm.default(input normalized_shape weight bias eps cudnn_enable)": layerNormRow,
+  "rms_norm.default _fused_rms_norm.default(input normalized_shape weight eps)": rmsNormRow,
+  "softmax.int _softmax.default _safe_softmax.default(self dim dtype)": softmaxOf(softmax),
+  "log_softmax.int _log_softmax.default(self dim dtype)": softmaxOf(logSoftmax),
+  "logsumexp.default(self dim keepdim)": reduction((x, axes) => logsumexp(x, axes)),
+  "sum.default sum.dim_IntList(self dim keepdim)": reduction((x, axes) => sum(asCount(x), axes)),
+  "mean.default mean.dim(self dim keepdim)": reduction((x, axes) => mean(x, axes)),
+  "prod.default prod.dim_int(self dim keepdim)": reduction((x, axes) => prod(asCount(x), axes)),
+  "amax.default(self dim keepdim) max.default(self)": reduction((x, axes) => amax(x, axes)),
+  "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
+  "any.default any.dim any.dims(self dim keepdim)": reduction((x, axes) =>
+    amax(x.dtype === "bool" ? x : ne(x, 0), axes),
+  ),
+  "all.default all.dim all.dims(self dim keepdim)": reduction((x, axes) =>
+    amin(x.dtype === "bool" ? x : ne(x, 0), axes),
+  ),
+  "max.dim(self dim keepdim)": maxRow,
+  "argmax.default(self dim keepdim)": argmaxRow,
+  "var.correction(self dim) var.dim(self dim unbiased keepdim) var.default(self unbiased)": (o) => moments(o)[0],
+  "std.correction(self dim) std.dim(self dim unbiased keepdim) std.default(self unbiased)": (o) => sqrt(moments(o)[0]),
+  "var_mean.correction(self dim) var_mean.dim(self dim unbiased keepdim) var_mean.default(self unbiased)": (o) =>
+    moments(o),
+  "cumsum.default(self dim)": cumulative(cumsum),
+  "cumprod.default(self dim)": cumulative(cumprod),
+  "scaled_dot_product_attention.default(query key value attn_mask dropout_p is_causal)": attention,
+  "_scaled_dot_product_flash_attention.default(query key value dropout_p is_causal return_debug_mask)": attention,
+  "_scaled_dot_product_flash_attention_for_cpu.default(query key value dropout_p is_causal)": attention,
+  "_scaled_dot_product_efficient_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal)":
+    attention,
 });
 
 /*
@@ -349,18 +357,18 @@ const indexPut: AtenRow = (o) => {
 
 export const expertRows: AtenRows = new Map([
   ...atenRows({
-    "topk.default": topK,
-    "sort.default sort.stable": sorted,
-    "argsort.default argsort.stable": (o) => {
+    "topk.default(self k dim largest sorted)": topK,
+    "sort.default sort.stable(self dim descending)": sorted,
+    "argsort.default argsort.stable(self dim descending)": (o) => {
       const x = o.tensor("self");
       return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
     },
-    "histc.default": histogram,
-    "_grouped_mm.default": groupedMm,
-    "index_put.default": indexPut,
+    "histc.default(self bins min max)": histogram,
+    "_grouped_mm.default(self mat2 offs bias out_dtype)": groupedMm,
+    "index_put.default(self indices values accumulate)": indexPut,
     // Elements that the model never reads before it writes them.
-    "empty.memory_format empty_like.default": (o) =>
+    "empty.memory_format(size) empty_like.default(self)": (o) =>
       zeros(o.fusion, o.has("size") ? o.sizes("size") : o.tensor("self").extents, o.resultDType ?? "float"),
   }),
-  ...atenRows({ "grouped_mm_fallback.default": groupedMm }, "torch.ops.transformers."),
+  ...atenRows({ "grouped_mm_fallback.default(input weight offs)": groupedMm }, "torch.ops.transformers."),
 ]);

@@ -150,40 +150,42 @@ const polar: AtenRow = (o) => {
 };
 
 export const atenIndexingRows: AtenRows = atenRows({
-  "arange.default arange.start arange.start_step": arange,
-  "full.default new_full.default full_like.default": filled((o) => o.number("fill_value")),
-  "ones.default new_ones.default ones_like.default": filled(() => 1),
-  "zeros.default new_zeros.default zeros_like.default": filled(() => 0),
-  "scalar_tensor.default": filled((o) => o.number("s")),
-  "tril.default": triangle(true),
-  "triu.default": triangle(false),
-  "embedding.default": embeddingRow,
-  "index_select.default": indexSelectRow,
-  "gather.default": gatherRow,
-  "index.Tensor": indexRow,
-  "diff.default": diff,
+  "arange.default(end) arange.start arange.start_step(start end step)": arange,
+  "full.default(size fill_value) new_full.default(self size fill_value) full_like.default(self fill_value)": filled(
+    (o) => o.number("fill_value"),
+  ),
+  "ones.default(size) new_ones.default(self size) ones_like.default(self)": filled(() => 1),
+  "zeros.default(size) new_zeros.default(self size) zeros_like.default(self)": filled(() => 0),
+  "scalar_tensor.default(s)": filled((o) => o.number("s")),
+  "tril.default(self diagonal)": triangle(true),
+  "triu.default(self diagonal)": triangle(false),
+  "embedding.default(weight indices padding_idx scale_grad_by_freq sparse)": embeddingRow,
+  "index_select.default(self dim index)": indexSelectRow,
+  "gather.default(self dim index)": gatherRow,
+  "index.Tensor(self indices)": indexRow,
+  "diff.default(self n dim prepend append)": diff,
   "view_as_complex.default": asComplex,
   "view_as_real.default": asReal,
-  "polar.default": polar,
-  "complex.default": (o) => ({ kind: "complex", re: o.tensor("real"), im: o.tensor("imag") }),
+  "polar.default(abs angle)": polar,
+  "complex.default(real imag)": (o) => ({ kind: "complex", re: o.tensor("real"), im: o.tensor("imag") }),
 });
 
 /** The size of an axis, and Python's arithmetic on sizes. */
 export const sizeRows: AtenRows = new Map([
   ...atenRows({
-    "sym_size.int": (o) => ({
+    "sym_size.int(self dim)": (o) => ({
       kind: "size",
       size: at(o.tensor("self").extents, axisIn(o.whole("dim"), o.tensor("self").rank)),
     }),
   }),
   ...atenRows(
     {
-      add: (o) => ({ kind: "size", size: foldAdd(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
-      sub: (o) => ({
+      "add(a b)": (o) => ({ kind: "size", size: foldAdd(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+      "sub(a b)": (o) => ({
         kind: "size",
         size: foldAdd(scalarIn(o.size("a")), foldMul(scalarIn(o.size("b")), constant(-1))),
       }),
-      mul: (o) => ({ kind: "size", size: foldMul(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+      "mul(a b)": (o) => ({ kind: "size", size: foldMul(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
     },
     "_operator.",
   ),

@@ -1,4 +1,7 @@
-/** A row says how Braid computes an ATen op. One row may stand for several overloads, whose names a space separates. */
+/**
+ * A row says how Braid computes an ATen op. One row may stand for several overloads, whose names a space separates, with
+ * the names of their positional parameters after them where these are not `self`: `mm.default(self mat2)`.
+ */
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import type { NodeOperands, NodeValue } from "../operands.ts";
 
@@ -7,10 +10,22 @@ export type RowResult = TensorView | NodeValue | readonly (TensorView | null)[];
 
 export type AtenRow = (operands: NodeOperands) => RowResult;
 
-export type AtenRows = ReadonlyMap<string, AtenRow>;
+export interface AtenOverload {
+  readonly parameters: readonly string[];
+  readonly row: AtenRow;
+}
+
+export type AtenRows = ReadonlyMap<string, AtenOverload>;
 
 export function atenRows(table: Readonly<Record<string, AtenRow>>, namespace = "torch.ops.aten."): AtenRows {
   return new Map(
-    Object.entries(table).flatMap(([names, row]) => names.split(" ").map((name) => [`${namespace}${name}`, row])),
+    Object.entries(table).flatMap(([overloads, row]) =>
+      Array.from(overloads.matchAll(/([\w. ]+)(?:\(([^)]*)\))?/gu)).flatMap(([, names = "", parameters = "self"]) =>
+        (names.match(/\S+/gu) ?? []).map((name): [string, AtenOverload] => [
+          `${namespace}${name}`,
+          { parameters: parameters.split(" "), row },
+        ]),
+      ),
+    ),
   );
 }

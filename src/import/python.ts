@@ -1,8 +1,9 @@
 /**
- * The part of Python that definitions are written in: assignments, calls, `for` over lists, `def` and `with` blocks,
- * numbers, texts and lists. A statement of another kind is kept by its first word, and refused where it is reached.
+ * The part of Python that definitions and graphs are written in: assignments, calls, `for` over lists, `def` and `with`
+ * blocks, numbers, texts and lists. A statement of another kind is kept by its first word, and refused where it is
+ * reached.
  */
-import { failAt, type DumpSource } from "../../host/syntax/text/source.ts";
+import { failAt, type DumpSource } from "../host/syntax/text/source.ts";
 
 export type Expression = { readonly position: number } & (
   | { readonly kind: "name"; readonly name: string }
@@ -30,7 +31,16 @@ export interface PythonParameter {
 }
 
 export type PythonStatement = { readonly position: number } & (
-  | { readonly kind: "assign"; readonly targets: readonly string[]; readonly value: Expression }
+  | {
+      readonly kind: "assign";
+      readonly targets: readonly string[];
+      /** `y: "f32[4]" = ..`; null without one. */
+      readonly annotation: Expression | null;
+      readonly value: Expression;
+    }
+  /** `x: "f32[4]"` without a value. */
+  | { readonly kind: "annotation"; readonly name: string; readonly annotation: Expression }
+  | { readonly kind: "return"; readonly value: Expression }
   | { readonly kind: "expression"; readonly value: Expression }
   | {
       readonly kind: "for";
@@ -60,30 +70,30 @@ interface Token {
 }
 
 /** Statements that say nothing about a Fusion. */
-const ignored: ReadonlySet<string> = new Set(["import", "from", "pass", "return", "@"]);
+const ignored: ReadonlySet<string> = new Set(["import", "from", "pass", "@"]);
 
 const tokenPattern =
-  /(?<name>[A-Za-z_]\w*)|(?<number>(?:\d[\d_]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+\.)|(?<text>"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<sign>->|\/\/|\*\*|==|!=|<=|>=|[-+*/%()[\]{}.,:=@<>])/uy;
+  /(?<name>[A-Za-z_]\w*)|(?<number>(?:\d[\d_]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+\.)|(?<text>"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<sign>->|\/\/|\*\*|==|!=|<=|>=|[-+*/%()[\]{}.,:;=@<>])/uy;
 
 /** Deeper groups are no program of a person. */
 const mostNesting = 100;
 
-/** Throws `model-syntax`. */
-export function readPython(source: DumpSource): readonly PythonStatement[] {
-  const reader = createReader(source, tokensOf(source));
+/** What functions return is left out unless `returns` is set: it may be any expression. Throws `model-syntax`. */
+export function readPython(source: DumpSource, returns = false): readonly PythonStatement[] {
+  const reader = createReader(source, tokensOf(source), returns);
   const statements = reader.block(0);
   if (reader.peek().kind !== "end") syntaxError(source, reader.peek().position, "a statement that is not indented");
   return statements;
 }
 
 function syntaxError(source: DumpSource, position: number, expected: string): never {
-  return failAt(source, position, "model-syntax", "the definition has a syntax error", {
+  return failAt(source, position, "model-syntax", "the text has a syntax error", {
     expected,
     help: "pass the text as it was printed or written",
   });
 }
 
-/** The end of each logical line is a token; those inside of brackets are none. */
+/** The end of each logical line is a token, `;` between statements of one line; those inside of brackets are none. */
 function tokensOf(source: DumpSource): readonly Token[] {
   const { text } = source;
   const tokens: Token[] = [];
@@ -95,7 +105,8 @@ function tokensOf(source: DumpSource): readonly Token[] {
       position = end < 0 ? text.length : end;
     } else if (character === "\n") {
       const last = tokens.at(-1);
-      if (depth === 0 && last !== undefined && last.kind !== "line") tokens.push({ kind: "line", text: "", position });
+      if (depth === 0 && last !== undefined && last.kind === "line") tokens[tokens.length - 1] = { ...last, text: "" };
+      else if (depth === 0 && last !== undefined) tokens.push({ kind: "line", text: "", position });
       position++;
     } else if (/\s/u.test(character)) position++;
     else if (character === "\\" && /^\\\r?\n/u.test(text.slice(position, position + 3)))
@@ -108,7 +119,7 @@ function tokensOf(source: DumpSource): readonly Token[] {
       if (/^[([{]$/u.test(found)) depth++;
       if (/^[)\]}]$/u.test(found)) depth--;
       if (depth > mostNesting) syntaxError(source, position, `at most ${mostNesting} brackets inside one another`);
-      tokens.push({ kind: kindOf(kind), text: found, position });
+      tokens.push({ kind: found === ";" ? "line" : kindOf(kind), text: found, position });
       position += found.length;
     }
   }
@@ -136,7 +147,7 @@ interface PythonReader {
   readonly block: (least: number) => readonly PythonStatement[];
 }
 
-function createReader(source: DumpSource, tokens: readonly Token[]): PythonReader {
+function createReader(source: DumpSource, tokens: readonly Token[], returns: boolean): PythonReader {
   let next = 0;
   const end: Token = { kind: "end", text: "", position: source.text.length };
   const peek = (): Token => tokens[next] ?? end;
@@ -174,66 +185,71 @@ function createReader(source: DumpSource, tokens: readonly Token[]): PythonReade
     const statements: PythonStatement[] = [];
     while (peek().kind === "line") next++;
     const column = columnOf(peek());
-    while (peek().kind !== "end" && columnOf(peek()) >= least) {
-      if (columnOf(peek()) !== column) syntaxError(source, peek().position, "as much indentation as the line before");
-      const statement = statementHere(column);
-      if (statement !== null) statements.push(statement);
+    const isJoined = (): boolean => next > 0 && tokens[next - 1]?.text === ";";
+    while (peek().kind !== "end" && (isJoined() || columnOf(peek()) >= least)) {
+      if (!isJoined() && columnOf(peek()) !== column)
+        syntaxError(source, peek().position, "as much indentation as the line before");
+      statements.push(...statementsHere(column));
       while (peek().kind === "line") next++;
     }
     return statements;
   };
   const bodyOf = (column: number): readonly PythonStatement[] => {
     expect(":");
-    if (peek().kind === "line") return block(column + 1);
-    const statement = statementHere(column);
-    return statement === null ? [] : [statement];
+    return peek().kind === "line" ? block(column + 1) : statementsHere(column);
   };
 
-  const statementHere = (column: number): PythonStatement | null => {
+  const statementsHere = (column: number): readonly PythonStatement[] => {
     const { text: word, position, kind } = peek();
-    if (ignored.has(word)) {
+    if (kind === "text" || ignored.has(word) || (word === "return" && !returns)) {
       skipLine();
-      return null;
+      return [];
     }
-    if (kind === "text") {
-      skipLine();
-      return null;
+    if (accept("return")) {
+      const value = tupleHere();
+      endLine();
+      return [{ kind: "return", position, value }];
     }
     if (accept("def")) {
       const name = nameHere();
       const parameters = parametersHere();
       if (accept("->")) expressionHere();
-      return { kind: "def", position, name, parameters, body: bodyOf(column) };
+      return [{ kind: "def", position, name, parameters, body: bodyOf(column) }];
     }
     if (accept("with")) {
       const value = expressionHere();
       const name = accept("as") ? nameHere() : null;
-      return { kind: "with", position, value, name, body: bodyOf(column) };
+      return [{ kind: "with", position, value, name, body: bodyOf(column) }];
     }
     if (accept("for")) {
       const target = nameHere();
       expect("in");
       const over = expressionHere();
-      return { kind: "for", position, target, over, body: bodyOf(column) };
+      return [{ kind: "for", position, target, over, body: bodyOf(column) }];
     }
     if (/^(?:if|elif|else|while|try|except|finally|class|assert|del|raise|global|lambda|async)$/u.test(word)) {
       skipLine();
       while (peek().kind !== "end" && columnOf(peek()) > column) skipLine();
-      return { kind: "other", position, word };
+      return [{ kind: "other", position, word }];
     }
-    const value = tupleHere();
-    if (!accept("=")) {
-      endLine();
-      return { kind: "expression", position, value };
+    let value = tupleHere();
+    const annotation = accept(":") ? expressionHere() : null;
+    const targets: (readonly string[])[] = [];
+    while (accept("=")) {
+      targets.push(namesIn(value));
+      value = tupleHere();
     }
-    const all = value.kind === "list" ? value.items : [value];
-    const targets = all.map((each) =>
+    endLine();
+    if (targets.length > 0)
+      return targets.map((names) => ({ kind: "assign", position, targets: names, annotation, value }));
+    if (annotation === null) return [{ kind: "expression", position, value }];
+    return namesIn(value).map((name) => ({ kind: "annotation", position, name, annotation }));
+  };
+
+  const namesIn = (value: Expression): readonly string[] =>
+    (value.kind === "list" ? value.items : [value]).map((each) =>
       each.kind === "name" ? each.name : syntaxError(source, each.position, "a name to assign to"),
     );
-    const assigned = tupleHere();
-    endLine();
-    return { kind: "assign", position, targets, value: assigned };
-  };
 
   const parametersHere = (): readonly PythonParameter[] => {
     const parameters: PythonParameter[] = [];
@@ -257,7 +273,8 @@ function createReader(source: DumpSource, tokens: readonly Token[]): PythonReade
     return { kind: "list", position: first.position, items };
   };
 
-  const expressionHere = (): Expression => binaryHere(["+", "-"], () => binaryHere(["*", "/", "//", "%"], unaryHere));
+  const expressionHere = (): Expression =>
+    binaryHere(["+", "-"], () => binaryHere(["*", "/", "//", "%", "@"], () => binaryHere(["**"], unaryHere)));
 
   const binaryHere = (operators: readonly string[], operand: () => Expression): Expression => {
     let left = operand();

@@ -1,0 +1,186 @@
+/** Graphs that PyTorch 2.13 printed, beside the .pt2 files of the same models and what gloo computed of them. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { Fusion, gelu, type ImportedModel, importModel, linear, MultiDeviceExecutor } from "@braid-compiler/braid";
+import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
+import { openArchive, parseDocument } from "../../../src/import/torch-export/archive.ts";
+import { readFxText } from "../../../src/import/torch-export/fx-text.ts";
+import {
+  type Argument,
+  type ExportedGraph,
+  isList,
+  isValue,
+  readGraph,
+  type TensorMeta,
+  torchDTypesByName,
+} from "../../../src/import/torch-export/graph.ts";
+import { withoutInPlace } from "../../../src/import/torch-export/in-place.ts";
+import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../../src/oracle/random-inputs.ts";
+import { at, invariant } from "../../../src/support/invariant.ts";
+import { createRandom } from "../../../src/support/random.ts";
+import { runRecorded } from "../run-recorded.ts";
+import { requireEqual } from "../run-text.ts";
+import { torchFile } from "./torch-files.ts";
+
+const folder = path.resolve(import.meta.dirname, "../torch");
+
+const models = {
+  "parallel-mlp": { devices: 4, plan: null, moved: "Allgather ReduceScatter" },
+  "parallel-heads": { devices: 2, plan: null, moved: "Allreduce Allreduce" },
+  "parallel-ops": {
+    devices: 4,
+    plan: { mesh: { dp: 2, tp: 2 }, groups: { 1: "dp", 3: ["tp"] } },
+    moved: "AllToAll Allgather Allreduce ReduceScatter Allgather Allreduce",
+  },
+} as const;
+
+async function read(name: keyof typeof models, model: string | Uint8Array, file: string): Promise<ImportedModel> {
+  const { devices, plan } = models[name];
+  return importModel(model, {
+    file,
+    devices,
+    ...(plan === null ? {} : { plan: { text: JSON.stringify(plan), file: "plan.json" } }),
+  });
+}
+
+const textOf = (name: string): string => readFileSync(path.join(folder, `${name}.fx`), "utf8");
+
+describe.each(Object.keys(models) as (keyof typeof models)[])("%s", (name) => {
+  it("computes what gloo computed", async () => {
+    const model = await read(name, textOf(name), `${name}.fx`);
+    const { devices, moved } = models[name];
+    expect(await runRecorded(model, path.join(folder, `${name}.io.safetensors`), devices)).toBe(moved);
+  });
+
+  it("is the program of the exported file", async () => {
+    const [text, file] = [await read(name, textOf(name), "graph"), await read(name, torchFile(name), "graph")];
+    // Dynamo calls an argument after where it found it.
+    expect(text.inputs.map(({ names }) => names[0]?.replace(/^L_(.+)_$/u, "$1"))).toEqual(
+      file.inputs.map(({ names }) => names[0]),
+    );
+    expect(text.fusion.data().ops).toEqual(file.fusion.data().ops);
+    if (name === "parallel-heads") return;
+    const linesOf = ({ fusion }: ImportedModel): unknown => fusion.data().tensors.map(({ origin }) => origin?.source);
+    expect(linesOf(text)).toEqual(linesOf(file));
+  });
+});
+
+it("a module of parallelize_module that was compiled computes what the whole module computes", async () => {
+  const plan = {
+    mesh: { tp: 4 },
+    inputs: {
+      arg0_1: ["Shard(0)"],
+      arg2_1: ["Shard(0)"],
+      arg4_1: ["Shard(0)"],
+      arg6_1: ["Shard(1)"],
+      arg8_1: ["Replicate()"],
+    },
+    outputs: { y: ["Shard(0)"] },
+  };
+  const text = textOf("parallel-dtensor");
+  const model = await importModel(text, { file: "d.fx", plan: { text: JSON.stringify(plan), file: "plan.json" } });
+  const shapes = [[16, 16], [32, 16], [32], [16, 32], [16]].map((shape) => ({ dtype: "float" as const, shape }));
+  const inputs = randomInputs(shapes, createRandom(1), "uniform");
+  const plain = new Fusion();
+  const [x, up, upBias, down, downBias] = shapes.map(({ shape }) => plain.input(shape));
+  invariant(x && up && upBias && down && downBias, "there are five inputs");
+  plain.output(linear(gelu(linear(x, up, upBias)), down, downBias));
+  const executor = await MultiDeviceExecutor.create(model.fusion, { devices: 4 });
+  try {
+    requireEqual(await executor.run(inputs), evaluateFusion(plain.data(), inputs).outputs);
+  } finally {
+    await executor.close();
+  }
+});
+
+/** As PyTorch's generated code has it. */
+function printed(argument: Argument): string {
+  if (argument === null) return "None";
+  if (typeof argument === "boolean") return argument ? "True" : "False";
+  if (typeof argument === "number") return String(argument).replace("Infinity", "inf");
+  if (typeof argument === "string") return `'${argument}'`;
+  if (isList(argument)) return `[${argument.map(printed).join(", ")}]`;
+  if (isValue(argument)) return argument.name;
+  return argument.kind === "dtype" ? `torch.${argument.dtype.name}` : "device(type='cpu')";
+}
+
+const shortNames = new Map([...torchDTypesByName].map(([short, { name }]) => [name, short]));
+
+function annotated(name: string, meta: TensorMeta | undefined): string {
+  if (meta === undefined) return name;
+  const sizes = meta.sizes.map((size) => (typeof size === "number" ? size : size.expression));
+  return `${name}: "${shortNames.get(meta.dtype.name) ?? ""}[${sizes.join(", ")}]"`;
+}
+
+interface RawNode {
+  readonly inputs: readonly { readonly kind: number }[];
+}
+
+/** `isNamed`: of each argument of each node, whether PyTorch gives it by name. */
+function printGraph(graph: ExportedGraph, isNamed: readonly (readonly boolean[])[]): string {
+  const values = graph.inputs.flatMap((input) => (input.kind === "fixed" ? [] : [input.value]));
+  const lines = graph.nodes.flatMap(({ target, inputs, outputs }, i) => {
+    const args = [...inputs].map(([name, argument], place) =>
+      isNamed[i]?.[place] === true ? `${name} = ${printed(argument)}` : printed(argument),
+    );
+    const call = `${target}(${args.join(", ")})`;
+    const [output] = outputs;
+    // Checks of assumptions have no results, and no row.
+    if (output === undefined) return [];
+    if (outputs.length === 1) return [`${annotated(output, graph.tensors.get(output))} = ${call};  unread = None`];
+    return [
+      `results_${i} = ${call}`,
+      ...outputs.map((name, part) => `${annotated(name, graph.tensors.get(name))} = results_${i}[${part}]`),
+    ];
+  });
+  const parameters = values.map((value) => annotated(value, graph.tensors.get(value)));
+  const body = [...lines, `return (${graph.outputs.join(", ")},)`];
+  return `class GraphModule(torch.nn.Module):\n    def forward(self, ${parameters.join(", ")}):\n        ${body.join("\n        ")}\n`;
+}
+
+it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
+  "%s printed has the arguments of the file, by the names of PyTorch's schema",
+  (name) => {
+    const { entries } = openArchive(sourceOfBytes(torchFile(name)), name);
+    const [document] = [...entries].flatMap(([entry, each]) => (entry.startsWith("models/") ? [each] : []));
+    const json = parseDocument(at([document], 0) ?? { size: 0, read: () => new Uint8Array() }, name, "models");
+    const graph = readGraph(json);
+    const { graph_module: raw } = json.value as { readonly graph_module: { readonly graph: { nodes: RawNode[] } } };
+    const isNamed = raw.graph.nodes.map(({ inputs }) => inputs.map(({ kind }) => kind === 2));
+    const { graph: found } = readFxText(printGraph(graph, isNamed), name);
+    const summary = ({ nodes }: ExportedGraph): unknown =>
+      nodes.flatMap(({ target, inputs, outputs }) =>
+        outputs.length === 0 ? [] : [[target, Object.fromEntries(inputs), outputs]],
+      );
+    const functional = { ...graph, ...withoutInPlace(graph.nodes, graph.outputs) };
+    expect(summary(found)).toEqual(summary(functional));
+    expect(found.outputs).toEqual(functional.outputs);
+  },
+);
+
+const forward = (...lines: readonly string[]): string =>
+  ['def forward(self, x: "f32[2, 3]"):', ...lines].join("\n    ");
+
+it.each<[string, string, string, RegExp, number]>([
+  ["code without shapes", "def forward(self, x):\n    return (x,)", "model-unsupported", /print_readable/u, 2],
+  ["no graph", "class GraphModule(torch.nn.Module):\n    pass", "model-syntax", /no def forward/u, 1],
+  ["two graphs", `${forward("return (x,)")}\n\n${forward("return (x,)")}`, "model-syntax", /2 graphs/u, 4],
+  ["a cut line", forward("y = torch.ops.aten.neg.default(x"), "model-syntax", /syntax error/u, 2],
+  ["a value that nothing makes", forward("y = torch.ops.aten.neg.default(z)"), "model-invalid", /makes z/u, 2],
+  ["slices", forward("y = x[0:1]"), "model-syntax", /syntax error/u, 2],
+  ["another op", forward("y = torch.ops.aten.fft.default(x)", "return y"), "model-unsupported", /aten\.fft/u, 2],
+  ["too many arguments", forward("y = torch.ops.aten.neg.default(x, 1)"), "model-unsupported", /argument 2 of/u, 2],
+  ["a dtype", forward('y: "f4e2m1fnx2[2, 3]" = torch.ops.aten.neg.default(x)'), "model-unsupported", /f4e2m1/u, 2],
+  ["control flow", forward("if x: y = x"), "model-unsupported", /a line of a graph/u, 2],
+  ["an output that is a number", forward("return (x, 1)"), "model-unsupported", /a line of a graph/u, 2],
+  ["a module that is called", forward("y = self.linear(x)"), "model-invalid", /makes self/u, 2],
+])("refuses %s with one message", async (_, text, code, message, line) => {
+  const error: unknown = await importModel(text, { file: "graph.fx" }).catch((thrown: unknown) => thrown);
+  const found = error instanceof DiagnosticError ? error.diagnostics : [];
+  expect(found.map((each) => each.code)).toEqual([code]);
+  expect(`${found[0]?.message} ${found[0]?.found} ${found[0]?.help}`).toMatch(message);
+  expect(found[0]?.place).toMatchObject({ kind: "file", path: "graph.fx", line });
+});
