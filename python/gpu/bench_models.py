@@ -2,8 +2,8 @@
 Times plans of blocks beside PyTorch's own ways: torchrun --nproc-per-node N python/gpu/bench_models.py FOLDER [JSON]
 
 FOLDER has `braid compile` of examples/transformer/moe-experts.ts in folders moe-*, of llama-decode.ts in decode-* and of
-python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-*, for N devices in bfloat16. Each is compared with
-PyTorch's result first. Milliseconds are of calls back to back on the slowest rank, median of rounds in which all take
+python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-* and, with BLOCKS=1 or 128, scaledblocks-*, for N
+devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the slowest rank, median of rounds in which all take
 turns.
 """
 
@@ -253,17 +253,21 @@ def decode(name: str, folder: Path) -> None:
     measured(name, runs, "eager, exact length")
 
 
-# A scaled matmul alone: 8-bit floats of about 1, with scales of rows or of tensors.
+# A scaled matmul alone: 8-bit floats of about 1, with scales of rows, of tensors or of blocks.
 
 
 def scaled(name: str, folder: Path) -> None:
     plan = braid_torch.load(folder)
-    (m, k), (n, _), of_a, _ = (each["shape"] for each in json.loads((folder / "plan.json").read_text())["inputs"])
+    (m, k), (n, _), of_a, of_b = (each["shape"] for each in json.loads((folder / "plan.json").read_text())["inputs"])
     a, b = randn(m, k, seed=1).to(torch.float8_e4m3fn), randn(n, k, seed=2).to(torch.float8_e4m3fn)
-    scales = [torch.rand(rows if of_a else 1, 1, device="cuda") for rows in (m, n)]
-    own = [each.view(-1 if of_a else ()) for each in scales]
+    own = [torch.rand(shape, device="cuda") for shape in (of_a, of_b)]
     fast = name.startswith("scaledfast")
-    of_rows, of_columns = (scales[0], scales[1].t()) if of_a else own
+    of_rows, of_columns = own
+    if len(of_a) == 2:
+        # Of 1 x 128, those of neighbouring rows lie side by side, and PyTorch takes the transpose of B's.
+        of_rows, of_columns = own[0].t(), own[1] if of_b == [k // 128, n] else own[1].t()
+    elif of_a:
+        of_rows, of_columns = own[0].view(-1, 1), own[1].view(1, -1)
     runs: dict[str, Run] = {
         "_scaled_mm": lambda: torch._scaled_mm(a, b.t(), of_rows, of_columns, out_dtype=BF16, use_fast_accum=fast),
         "braid": lambda: first(plan(a, b, *own)),
@@ -271,10 +275,13 @@ def scaled(name: str, folder: Path) -> None:
     measured(name, runs, "_scaled_mm")
 
 
+KINDS = {"moe": moe, "decode": decode, "scaled": scaled, "scaledfast": scaled, "scaledblocks": scaled}
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     for plan in sorted(folder.iterdir()):
-        kind = {"moe": moe, "decode": decode, "scaled": scaled, "scaledfast": scaled}.get(plan.name.split("-")[0])
+        kind = KINDS.get(plan.name.split("-")[0])
         if kind is None:
             continue
         kind(plan.name, plan)

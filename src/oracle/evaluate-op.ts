@@ -10,13 +10,14 @@ import type { DType } from "../numerics/dtype.ts";
 import { at, unreachable } from "../support/invariant.ts";
 import { sdpaBackward } from "./attention/sdpa-backward.ts";
 import { sdpa } from "./attention/sdpa.ts";
-import { groupedMatmul, linear, matmul, scaledLinear } from "./contraction.ts";
+import { groupedMatmul, linear, matmul } from "./contraction.ts";
 import { elementOf, numberOf, wrap } from "./definitions.ts";
 import { gather, indexSelect, scatterAdd } from "./indexing.ts";
 import { argsort, scan } from "./ordered.ts";
 import { binary, cast, ternary, unary } from "./pointwise.ts";
 import { broadcast, cat, expand, pad, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
+import { scaledLinear } from "./scaled-linear.ts";
 import type { Arithmetic } from "./tolerance.ts";
 import { elementAt, makeValue, type OracleValue } from "./value.ts";
 

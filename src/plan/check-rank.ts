@@ -1,5 +1,6 @@
 /** Checks that every number of a rank's document names something, and that every address lies in its space. */
 import type { Address, Word } from "../backends/cuda/ops/address.ts";
+import { scaleElements } from "../backends/cuda/matmul/gemm-layout.ts";
 import { dtypes, type FloatDType } from "../numerics/dtype.ts";
 import { at, unreachable, getOrMake } from "../support/invariant.ts";
 import type { PlanDocument } from "./plan-document.ts";
@@ -236,9 +237,8 @@ function gemmExtents(
     }),
     ...(bias === null ? [] : [{ address: bias, bytes: layout.result.rows * bytes }]),
     ...scales.map((address, i): Extent => {
-      const { rows, columns } = layout.result;
-      const count = (i === 0) === layout.swapped ? columns : rows;
-      return { address, bytes: 4 * (scaled?.vectors === true ? count : 1) };
+      const [ofLeft, ofRight] = scaleElements(layout);
+      return { address, bytes: 4 * ((i === 0) === layout.swapped ? ofRight : ofLeft) };
     }),
   ];
 }

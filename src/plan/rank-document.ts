@@ -121,6 +121,7 @@ const gemm = v.object({
         left: v.picklist(floatDTypes),
         right: v.picklist(floatDTypes),
         vectors: v.boolean(),
+        blocks: v.exactOptional(v.object({ left: positive, right: positive })),
         fastAccumulation: v.exactOptional(v.boolean()),
       }),
     ),

@@ -118,6 +118,21 @@ export const singleGpuCases: readonly GpuCase[] = [
       ),
     ),
   ),
+  ...(["1x128", "128x128"] as const).flatMap((granularity) =>
+    (["bfloat16", "float"] as const).flatMap((dtype) =>
+      // Lines of scales of whole and of padded length, and a last block of fewer rows.
+      [[256, 256, 512] as const, [72, 384, 640] as const, [65, 144, 256] as const].map(([m, n, k]) =>
+        fusionCase(`scaled matmul by 1x128 and ${granularity} of ${m} x ${n} x ${k} in ${dtype}`, (f) => {
+          const x = quantize(f.input([m, k], "bfloat16"), { granularity: "1x128" });
+          const scaleW = f.input([granularity === "1x128" ? n : Math.ceil(n / 128), k / 128], "float");
+          const w = cast(f.input([n, k], "bfloat16"), "float8_e4m3fn", { saturate: true });
+          // Also scales that lie as cuBLASLt reads them.
+          const ofRows = permute(f.input([k / 128, m], "float"), [1, 0]);
+          return [x.scale, ofRows].map((scale) => scaledLinear(x.values, w, scale, scaleW, { dtype }));
+        }),
+      ),
+    ),
+  ),
   fusionCase("a vector times a matrix times a vector", (f) => {
     const [x, m, y] = [f.input([48], "float"), f.input([48, 40], "float"), f.input([40], "float")];
     return [matmul(x, m), matmul(m, y), matmul(matmul(x, m), y)];

@@ -10,6 +10,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
 from braid_torch.cuda.choose_gemm import Chooser, _pattern, fastest_algorithm  # noqa: E402
+from braid_torch.cuda.gemms import _scale_mode  # noqa: E402
+from braid_torch.dtypes import scale_elements  # noqa: E402
 
 MATRIX = {"rows": 8, "columns": 4, "leading": 8, "transposed": True, "batchStride": 0}
 LAYOUT = {
@@ -24,6 +26,7 @@ ALGORITHMS = [bytes([byte]) * 64 for byte in (1, 2, 3)]
 # The name that test/backends/cuda/fastest-algorithm.test.ts has.
 FILE = "4dc98279f9e3e82263828518bbd83395f180ad952c4805439d0c35bc8e057c04.gemm"
 SCALED = {"left": "float8_e4m3fn", "right": "float8_e5m2", "vectors": True}
+FILE_OF_BLOCKS = "302f9108eb3dbc7ade760e4465ecc2a95c82b938e9f4a4f668dbffc0a54b5f9a.gemm"
 FILE_OF_SCALED = "4e46050b6f1a04e3aac0dce907107dc629e899b9b1d547f6fee6ce8bcf8feb83.gemm"
 
 
@@ -84,6 +87,23 @@ class Known(unittest.TestCase):
         (folder / FILE_OF_SCALED).write_bytes(ALGORITHMS[1])
         self.assertEqual(self.choose(layout={**LAYOUT, "scaled": SCALED}), 1)
         self.assertEqual(self.choose(layout={**LAYOUT, "scaled": {**SCALED, "vectors": False}}), 0)
+        blocks = {**SCALED, "blocks": {"left": 128, "right": 1}}
+        self.assertEqual(self.choose(layout={**LAYOUT, "scaled": blocks}), 0)
+        (folder / FILE_OF_BLOCKS).write_bytes(ALGORITHMS[2])
+        self.assertEqual(self.choose(layout={**LAYOUT, "scaled": blocks}), 2)
+
+
+class Scales(unittest.TestCase):
+    def test_of_blocks_lie_in_lines_of_rows_or_of_4_along_k(self) -> None:
+        """As in test/backends/cuda/planning.test.ts."""
+        for left, elements in ((128, 24), (1, 1600)):
+            scaled = {**SCALED, "blocks": {"left": left, "right": 1}}
+            layout = {"left": {"rows": 640}, "result": {"rows": 320, "columns": 5}, "scaled": scaled}
+            self.assertEqual([scale_elements(layout, side) for side in ("left", "right")], [elements, 25])
+            self.assertEqual([_scale_mode(scaled, side) for side in ("left", "right")], [5 if left == 128 else 4, 4])
+        rows = {**layout, "scaled": SCALED}
+        self.assertEqual([scale_elements(rows, side) for side in ("left", "right")], [320, 5])
+        self.assertEqual(_scale_mode(SCALED, "left"), 3)
 
 
 class Patterns(unittest.TestCase):

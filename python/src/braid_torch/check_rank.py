@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .dtypes import DTYPE_BYTES
+from .dtypes import DTYPE_BYTES, scale_elements
 
 Json = dict[str, Any]
 # Takes what was found and what was expected, and raises.
@@ -196,8 +196,8 @@ def _gemm_extents(op: Json, layout: Json) -> Iterator[Extent]:
         yield op[operand], elements * DTYPE_BYTES[scaled.get(name, layout["dtype"])]
     if op["bias"] is not None:
         yield op["bias"], layout["result"]["rows"] * size
-    for scale, side in zip(op.get("scales", []), ("columns", "rows") if layout["swapped"] else ("rows", "columns")):
-        yield scale, 4 * (layout["result"][side] if scaled.get("vectors") else 1)
+    for scale, side in zip(op.get("scales", []), ("right", "left") if layout["swapped"] else ("left", "right")):
+        yield scale, 4 * scale_elements(layout, side)
 
 
 def _attention_extents(op: Json, attention: Json) -> Iterator[Extent]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 DTYPES = {
     "double": (8, "float64", 1),
     "float": (4, "float32", 0),
@@ -14,3 +16,18 @@ DTYPES = {
     "bool": (1, "bool", 8),
 }
 DTYPE_BYTES = {name: size for name, (size, _, _) in DTYPES.items()}
+
+# Elements of k, and of rows or columns, that one scale of a block of 8-bit floats is of.
+SCALED_BLOCK = 128
+
+
+def scale_elements(layout: dict[str, Any], side: str) -> int:
+    """Of the left or right operand of a scaled GEMM, as src/backends/cuda/matmul/gemm-layout.ts counts them."""
+    scaled = layout["scaled"]
+    if not scaled["vectors"]:
+        return 1
+    count: int = layout["result"]["rows" if side == "left" else "columns"]
+    if "blocks" not in scaled:
+        return count
+    of_k: int = layout["left"]["rows"] // SCALED_BLOCK
+    return count * of_k if scaled["blocks"][side] == 1 else -(-count // SCALED_BLOCK) * -(-of_k // 4) * 4

@@ -4,6 +4,7 @@
  * operand swaps two, a broadcast operand has stride 0, and linear's weight [N, K] is b with its strides swapped.
  */
 import { type DType, type FloatDType, isFloatDType } from "../../numerics/dtype.ts";
+import { hasBlocks, scaledBlock } from "../../ir/ops/kinds/contractions.ts";
 import { at, invariant } from "../../support/invariant.ts";
 
 export interface StridedShape {
@@ -49,10 +50,17 @@ export interface Contraction {
   readonly groups?: Groups;
 }
 
-/** The dtypes of a and b, and the strides of their scales along m and n: 0 for one scale. */
+/** The dtype of a or b, and the stride of its scales along m or n: 0 for one scale. */
+export interface ScaledOperand {
+  readonly dtype: FloatDType;
+  readonly stride: number;
+  /** Of scales of blocks: how many of m or n one is of, and the stride along k. */
+  readonly blocks?: { readonly rows: number; readonly stride: number };
+}
+
 export interface ScaledOperands {
-  readonly a: { readonly dtype: FloatDType; readonly stride: number };
-  readonly b: { readonly dtype: FloatDType; readonly stride: number };
+  readonly a: ScaledOperand;
+  readonly b: ScaledOperand;
   /** Whether sums may be kept in fewer bits. */
   readonly fastAccumulation?: boolean;
 }
@@ -120,7 +128,7 @@ export function linearContraction(
   });
 }
 
-/** x [.., K], weight [N, K] and their scales, [] or [..] and [] or [N]; null if batch axes do not fold into rows. */
+/** x [.., K], weight [N, K] and their scales (ir/ops/kinds); null if batch axes do not fold into rows. */
 export function scaledContraction(
   x: StridedShape,
   weight: StridedShape,
@@ -129,31 +137,36 @@ export function scaledContraction(
   fastAccumulation = false,
 ): Contraction | null {
   const whole = linearContraction(x, weight, undefined, c);
-  // The scales as a matrix of one column fold as x does.
-  const rows = linearContraction(
-    { ...ofX, shape: [...ofX.shape, 1], strides: [...ofX.strides, 1] },
-    one(c),
-    undefined,
-    {
-      ...c,
-      shape: [...c.shape.slice(0, -1), 1],
-    },
-  );
+  const inBlocks = hasBlocks(ofX.shape, x.shape);
+  // The scales as a matrix, of one column unless they are of blocks, fold as x does.
+  const matrix = inBlocks ? ofX : { ...ofX, shape: [...ofX.shape, 1], strides: [...ofX.strides, 1] };
+  const column = { ...c, shape: [...c.shape.slice(0, -1), 1] };
+  const rows = linearContraction(matrix, oneRow(c, at(matrix.shape, matrix.shape.length - 1)), undefined, column);
   const isSingle = ofX.shape.length === 0;
   if (whole.batch.length > 0 || (!isSingle && rows.batch.length > 0)) return null;
   if (!isFloatDType(x.dtype) || !isFloatDType(weight.dtype)) return null;
+  const [ofN, ofK] = axesOf(ofWeight);
+  const rowsOfBlock = ofWeight.shape[0] === weight.shape[0] ? 1 : scaledBlock;
   return {
     ...whole,
     scaled: {
-      a: { dtype: x.dtype, stride: isSingle ? 0 : rows.a.row },
-      b: { dtype: weight.dtype, stride: ofWeight.strides[0] ?? 0 },
+      a: {
+        dtype: x.dtype,
+        stride: isSingle ? 0 : rows.a.row,
+        ...(inBlocks ? { blocks: { rows: 1, stride: rows.a.column } } : {}),
+      },
+      b: {
+        dtype: weight.dtype,
+        stride: ofN?.stride ?? 0,
+        ...(inBlocks ? { blocks: { rows: rowsOfBlock, stride: ofK?.stride ?? 0 } } : {}),
+      },
       ...(fastAccumulation ? { fastAccumulation } : {}),
     },
   };
 }
 
-function one({ dtype }: StridedShape): StridedShape {
-  return { dtype, shape: [1, 1], strides: [1, 1] };
+function oneRow({ dtype }: StridedShape, length: number): StridedShape {
+  return { dtype, shape: [1, length], strides: [length, 1] };
 }
 
 interface Sides {

@@ -7,6 +7,7 @@
  */
 import { loopAxesOf } from "../../ir/parts.ts";
 import { type Tensor, type TensorId, withoutReductions, type IterDomain } from "../../ir/domain.ts";
+import { isScaled } from "../../ir/ops/kinds/contractions.ts";
 import { axisMap, operandAxes } from "../../ir/ops/axis-map.ts";
 import {
   type ContractionOp,
@@ -60,8 +61,8 @@ function foldOperands(
   moved: Map<TensorId, TensorId>,
 ): ContractionOp {
   const operands = op.inputs.map((id, operand): ReadOperand => {
-    // A bias and the ends of groups are read as they are.
-    if (operand > 1) return { id, order: null };
+    // A bias and the ends of groups are read as they are; scales of blocks are best read by columns.
+    if (operand > 1 && !isScaled(op)) return { id, order: null };
     let read: ReadOperand = { id, order: null };
     for (;;) {
       const producer = producers.get(read.id);

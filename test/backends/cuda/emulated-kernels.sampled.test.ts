@@ -234,6 +234,43 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences(cases)).toEqual([]);
   });
 
+  it("multiply blocks of 8-bit floats by their scales, which are copied to where cuBLASLt reads them", () => {
+    const random = createRandom(15);
+    const [m, k] = [2 * 17, 640];
+    const draw = (length: number): Values => Array.from({ length }, () => (random.integer(33) - 16) / 4);
+    const cases = [1, 128].flatMap((rows) =>
+      [false, true].map((inPlace): Expected => {
+        // Blocks of rows begin at lines of 4 along k, of which there are 5 blocks.
+        const n = rows === 1 ? 41 : 192;
+        const ofN = Math.ceil(n / rows);
+        const shapes = [
+          [2, m / 2, k],
+          [n, k],
+          [2, m / 2, 5],
+          [ofN, 5],
+          [2, m / 2, n],
+        ] as const;
+        const dtypes = ["float8_e4m3fn", "float8_e5m2", "float", "float", "bfloat16"] as const;
+        const [x, w, , , y] = shapes.map((shape, i) => operand(at(dtypes, i), shape));
+        const ofX = operand("float", shapes[2], inPlace ? [m / 2, 1, m] : undefined);
+        const ofW = operand("float", shapes[3], inPlace ? (rows === 1 ? [1, n] : [8, 1]) : undefined);
+        const kernel: Kernel = {
+          kind: "unit",
+          inputs: [x, w, ofX, ofW].flatMap((each) => each ?? []),
+          outputs: y === undefined ? [] : [y],
+          values: shapes.map((shape, i) => ({ dtype: at(dtypes, i), shape })),
+          steps: [{ kind: "Linear", to: "bfloat16", inputs: [0, 1, 2, 3], output: 4 }],
+          results: [4],
+        };
+        const kinds = kernelSteps(kernel, () => 256).steps.map(({ kind }) => kind);
+        expect(kinds).toEqual([...(inPlace ? [] : ["kernel", "kernel"]), "gemm"]);
+        const inputs = [draw(m * k), draw(n * k), draw(m * 5), draw(inPlace && rows === 128 ? ofN * 8 : ofN * 5)];
+        return { name: `${rows} ${inPlace}`, kernel, inputs, expected: runKernel(kernel, inputs) };
+      }),
+    );
+    expect(differences(cases)).toEqual([]);
+  });
+
   it("add GEMMs to their last input, with a bias and in batches, whatever the strides", () => {
     const random = createRandom(13);
     const [batch, m, n, k] = [2, 37, 41, 33];

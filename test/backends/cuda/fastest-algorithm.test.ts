@@ -120,5 +120,15 @@ describe("the algorithm of an earlier process", () => {
     );
     expect(choose(ofScaled)).toBe(1);
     expect(choose({ ...ofScaled, layout: { ...ofScaled.layout, scaled: { ...scaled, vectors: false } } })).toBe(0);
+    const blocks = {
+      ...ofScaled,
+      layout: { ...ofScaled.layout, scaled: { ...scaled, blocks: { left: 128, right: 1 } } },
+    };
+    expect(choose(blocks)).toBe(0);
+    writeFileSync(
+      path.join(folder, "302f9108eb3dbc7ade760e4465ecc2a95c82b938e9f4a4f668dbffc0a54b5f9a.gemm"),
+      algorithms[2] ?? "",
+    );
+    expect(choose(blocks)).toBe(2);
   });
 });

@@ -1,7 +1,7 @@
 /** The CUDA back end's plans: copies, transfers, layouts of GEMMs, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
 import { writeOperation, writePlaneCopy } from "../../../src/backends/cuda/bind/bind-op.ts";
-import { gemmLayout } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
+import { gemmLayout, scaleElements } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../../src/backends/cuda/matmul/gemms.ts";
 import { config } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../../src/backends/cuda/nccl/transfer-plan.ts";
@@ -11,7 +11,7 @@ import { memoryOperations } from "../../../src/backends/cuda/ops/memory-operatio
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import type { Collective, Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
 import { contiguousStrides, type View } from "../../../src/commands/view.ts";
-import type { Contraction } from "../../../src/kernels/gemm/contraction.ts";
+import type { Contraction, ScaledOperand } from "../../../src/kernels/gemm/contraction.ts";
 import { makeId } from "../../../src/support/invariant.ts";
 
 function view(shape: readonly number[], strides = contiguousStrides(shape), dtype: View["dtype"] = "bfloat16"): View {
@@ -176,6 +176,33 @@ describe("a GEMM", () => {
     expect(gemmLayout(eight(1, 1, { n: 40 }))).toBeNull();
     expect(gemmLayout(eight(1, 1, { b: { row: 32, column: 1 } }))).toBeNull();
     expect(gemmLayout(eight(1, 1, { a: { row: 1, column: 5 } }))).toBeNull();
+  });
+
+  it("of floats of 8 bits reads scales of blocks in lines of rows, or of 4 blocks along k", () => {
+    const blocks = (rows: number, line: number): ScaledOperand => ({
+      dtype: "float8_e4m3fn",
+      ...(rows === 1 ? { stride: 1, blocks: { rows, stride: line } } : { stride: line, blocks: { rows, stride: 1 } }),
+    });
+    const layoutOf = (a: ScaledOperand, b: ScaledOperand) =>
+      gemmLayout({
+        ...product,
+        m: 5,
+        n: 320,
+        k: 640,
+        a: { row: 640, column: 1 },
+        b: { row: 1, column: 640 },
+        c: { row: 320, column: 1 },
+        scaled: { a, b, fastAccumulation: true },
+      });
+    const [whole, vectors] = [layoutOf(blocks(1, 5), blocks(128, 8)), layoutOf(blocks(1, 5), blocks(1, 320))];
+    const operands = { left: "float8_e4m3fn", right: "float8_e4m3fn", vectors: true };
+    expect(whole?.scaled).toEqual({ ...operands, blocks: { left: 128, right: 1 } });
+    expect(whole && scaleElements(whole)).toEqual([3 * 8, 5 * 5]);
+    expect(vectors?.scaled).toEqual({ ...operands, blocks: { left: 1, right: 1 } });
+    expect(vectors && scaleElements(vectors)).toEqual([320 * 5, 5 * 5]);
+    expect(layoutOf(blocks(1, 5), blocks(128, 5))).toBeNull();
+    expect(layoutOf(blocks(1, 8), blocks(1, 320))).toBeNull();
+    expect(layoutOf({ ...blocks(1, 5), stride: 5 }, blocks(1, 320))).toBeNull();
   });
 
   it("adds to its result where it accumulates, with a bias or without", () => {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DTYPE_BYTES
+from ..dtypes import DTYPE_BYTES, scale_elements
 from . import driver as cu
 from .disk_cache import cache_file, read_cached, write_cached
 from .gpu import Gpu
@@ -36,8 +36,8 @@ LEAST_GAIN = 1.01
 @dataclass(frozen=True)
 class Place:
     """
-    Where a trial's GEMM reads and writes: addresses, and a stream. `scales`, of both operands, are a float for each row
-    and column; 0 unless the GEMM is scaled.
+    Where a trial's GEMM reads and writes: addresses, and a stream. `scales` are floats for those of either operand; 0
+    unless the GEMM is scaled.
     """
 
     left: int
@@ -112,8 +112,10 @@ class Chooser:
         names = ("rows", "columns", "leading", "transposed", "batchStride")
         matrices = [[layout[side][name] for name in names] for side in ("left", "right", "result")]
         flags = [layout["dtype"], layout["hasBias"], bool(layout.get("accumulate")), layout["batchCount"]]
-        scaled = [[layout["scaled"][name] for name in ("left", "right", "vectors")]] if "scaled" in layout else []
-        own = [*flags, *matrices, *scaled]
+        scaled = layout.get("scaled", {})
+        scales = [scaled[name] for name in ("left", "right", "vectors") if name in scaled]
+        scales += scaled.get("blocks", {}).values()
+        own = [*flags, *matrices, *([scales] if scales else [])]
         parts = [self._version, self._gpu.name, self._gpu.multiprocessors, *own, alignments, sm_count]
         return json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
 
@@ -124,7 +126,7 @@ class Chooser:
         scaled, dtype = layout.get("scaled", {}), layout["dtype"]
         dtypes = {side: scaled.get(side, dtype) for side in ("left", "right", "result")}
         left, right, result = (DTYPE_BYTES[each] * _elements(layout, side) for side, each in dtypes.items())
-        scales = 4 * max(layout["result"]["rows"], layout["result"]["columns"]) if scaled else 0
+        scales = 4 * max(scale_elements(layout, side) for side in ("left", "right")) if scaled else 0
         addresses: list[int] = []
         try:
             for bytes_ in (left, right, result, scales, self._workspace_bytes):

@@ -44,6 +44,8 @@ CUBLASLT_MATMUL_DESC_SCALE_POINTERS = (17, 18)
 CUBLASLT_MATMUL_DESC_SCALE_MODES = (31, 32)
 # A float per row of A and per column of B: on Hopper since 12.9.
 CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3
+# A float for each 128 of k in each row of A or column of B, or in each 128 of these.
+CUBLASLT_MATMUL_MATRIX_SCALE_BLOCKS = {1: 4, 128: 5}
 VERSION_OF_VECTORS = 120900
 CUBLASLT_EPILOGUE_BIAS = 4
 CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
@@ -211,8 +213,10 @@ class Gemms:
 
     def _descriptor(self, layout: Json, margin: int, bias: int, scales: list[int]) -> int:
         left, right = layout["left"]["transposed"], layout["right"]["transposed"]
-        fast = layout.get("scaled", {}).get("fastAccumulation", False)
-        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None, scales, fast])
+        scaled = layout.get("scaled", {})
+        fast = scaled.get("fastAccumulation", False)
+        of_scales = [scales, fast, scaled.get("vectors"), scaled.get("blocks")]
+        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None, of_scales])
         if key not in self._descriptors:
             compute, scale = COMPUTE.get(layout["dtype"], COMPUTE_FLOAT)
             made = self._out("cublasLtMatmulDescCreate", compute, scale)
@@ -221,12 +225,12 @@ class Gemms:
             if layout["hasBias"]:
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_EPILOGUE, I32(CUBLASLT_EPILOGUE_BIAS))
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, U64(bias))
-            for scale, pointer, mode in zip(
-                scales, CUBLASLT_MATMUL_DESC_SCALE_POINTERS, CUBLASLT_MATMUL_DESC_SCALE_MODES
+            for scale, pointer, mode, side in zip(
+                scales, CUBLASLT_MATMUL_DESC_SCALE_POINTERS, CUBLASLT_MATMUL_DESC_SCALE_MODES, ("left", "right")
             ):
                 self._set("MatmulDesc", made, pointer, U64(scale))
                 if layout["scaled"]["vectors"]:
-                    self._set("MatmulDesc", made, mode, I32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F))
+                    self._set("MatmulDesc", made, mode, I32(_scale_mode(layout["scaled"], side)))
             if fast:
                 self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_FAST_ACCUM, ctypes.c_int8(1))
             if margin:
@@ -258,6 +262,13 @@ class Gemms:
             name = self._raw.cublasLtGetStatusName(status).decode()
             text = self._raw.cublasLtGetStatusString(status).decode()
             raise cu.GpuError(self._gpu.rank, call, status, name, text)
+
+
+def _scale_mode(scaled: Json, side: str) -> int:
+    """Of vectors."""
+    if "blocks" not in scaled:
+        return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
+    return CUBLASLT_MATMUL_MATRIX_SCALE_BLOCKS[scaled["blocks"][side]]
 
 
 def _alignment(address: int) -> int:

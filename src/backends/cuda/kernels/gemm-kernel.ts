@@ -4,7 +4,8 @@
  * type in the order of numerics/sum-order.ts, as the CPU does.
  */
 import { dtypes } from "../../../numerics/dtype.ts";
-import type { Contraction, Groups } from "../../../kernels/gemm/contraction.ts";
+import { scaledBlock } from "../../../ir/ops/kinds/contractions.ts";
+import type { Contraction, Groups, ScaledOperand } from "../../../kernels/gemm/contraction.ts";
 import type { NestMemory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../../numerics/sum-order.ts";
@@ -44,7 +45,12 @@ export function gemmKernel(
   // What the output holds comes before the sums of blocks, as the first of them.
   const startsFromOutput = accumulate && levels > 1;
   const added = [...(accumulate && !startsFromOutput ? ["before"] : []), ...(bias === null ? [] : ["offset"])];
-  const factors = scaled === undefined ? [] : ["ofRow", "ofColumn"];
+  // Scales of blocks multiply what is read, as in kernels/unit-plan.ts.
+  const factors = scaled === undefined || scaled.a.blocks !== undefined ? [] : ["ofRow", "ofColumn"];
+  const blockScale = (name: string, of: ScaledOperand | undefined, index: string, depth: string): string =>
+    of?.blocks === undefined
+      ? ""
+      : ` * ${name}[${index} / ${of.blocks.rows}u * ${of.stride}ull + ${depth} / ${scaledBlock}u * ${of.blocks.stride}ull]`;
   const product = factors.reduce((sum, _, i) => apply("mul", sum, operand(type, i + 1)), operand(type, 0));
   const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, factors.length + i + 1)), product);
   const zero = constantText(type, type === "i64" ? 0n : 0);
@@ -105,8 +111,8 @@ export function gemmKernel(
     "const unsigned line = row + i;",
     "const unsigned long long x = firstRow + line, y = firstColumn + column;",
     "const unsigned long long across = depth + column, down = depth + line;",
-    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(ofA, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
-    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(ofB, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
+    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(ofA, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)}${blockScale("scaleA", scaled?.a, "x", "across")} : ${zero};`,
+    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(ofB, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)}${blockScale("scaleB", scaled?.b, "y", "down")} : ${zero};`,
     "}",
     "__syncthreads();",
     `for (int z = 0; z < ${tile}; z++) {`,
@@ -134,7 +140,7 @@ export function gemmKernel(
     `if (x < ${rows} && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeElementText(dtype, `bias[y * ${bias}ull]`)};`]),
     ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeElementText(dtype, before)};`] : []),
-    ...(scaled === undefined
+    ...(scaled === undefined || factors.length === 0
       ? []
       : [
           `const float ofRow = scaleA[x * ${scaled.a.stride}ull];`,

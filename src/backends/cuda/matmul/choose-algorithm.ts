@@ -64,6 +64,7 @@ function keyOf({
     transposed,
     batchStride,
   ];
-  const scales = scaled === undefined ? [] : [[scaled.left, scaled.right, scaled.vectors]];
+  const blocks = scaled?.blocks === undefined ? [] : [scaled.blocks.left, scaled.blocks.right];
+  const scales = scaled === undefined ? [] : [[scaled.left, scaled.right, scaled.vectors, ...blocks]];
   return [dtype, hasBias, accumulate === true, batchCount, ...[left, right, result].map(matrix), ...scales];
 }

@@ -3,8 +3,18 @@
  * transposition, read in place. A row-major c = a b is the column-major c^T = b^T a^T, so the operands swap places and
  * nothing is copied.
  */
-import type { BatchAxis, Contraction, MatrixStrides, ScaledOperands } from "../../../kernels/gemm/contraction.ts";
+import { contiguousStrides, sameNumbers } from "../../../commands/view.ts";
+import { scaledBlock } from "../../../ir/ops/kinds/contractions.ts";
+import type {
+  BatchAxis,
+  Contraction,
+  MatrixStrides,
+  ScaledOperand,
+  ScaledOperands,
+  StridedShape,
+} from "../../../kernels/gemm/contraction.ts";
 import { type FloatDType, isFloatDType } from "../../../numerics/dtype.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 
 /**
@@ -23,6 +33,8 @@ interface ScaledLayout {
   readonly left: FloatDType;
   readonly right: FloatDType;
   readonly vectors: boolean;
+  /** Of vectors with an element for each 128 of k: how many rows or columns one is of, 1 or 128. */
+  readonly blocks?: { readonly left: number; readonly right: number };
   readonly fastAccumulation?: boolean;
 }
 
@@ -97,12 +109,65 @@ function scaledOperands(
   { m, n, k }: Contraction,
   { a, b, fastAccumulation = false }: ScaledOperands,
 ): ScaledLayout | null {
+  if (n % 16 !== 0 || k % 16 !== 0) return null;
+  if (a.blocks !== undefined && b.blocks !== undefined) {
+    // Sums of blocks are never kept in fewer bits.
+    const blocks = { left: b.blocks.rows, right: a.blocks.rows };
+    const areLaid = readsBlocks(a, a.blocks, m, k) && readsBlocks(b, b.blocks, n, k);
+    return areLaid ? { left: b.dtype, right: a.dtype, vectors: true, blocks } : null;
+  }
   const ofRows = a.stride === 1 || m === 1;
   const ofColumns = b.stride === 1 || n === 1;
   const single = a.stride === 0 && b.stride === 0;
-  if (n % 16 !== 0 || k % 16 !== 0 || !(single || (ofRows && ofColumns))) return null;
+  if (!(single || (ofRows && ofColumns))) return null;
   const fast = fastAccumulation ? { fastAccumulation } : {};
   return { left: b.dtype, right: a.dtype, vectors: !single, ...fast };
+}
+
+// cuBLASLt reads scales of 1 x 128 with those of neighbouring rows side by side, and of 128 x 128 with those along k side by
+// side, in lines of a multiple of 4.
+
+const lineOf = (blocks: number): number => Math.ceil(blocks / 4) * 4;
+
+/** The strides of scales of blocks, [.., K / 128], of an operand [.., K], and the elements with what is between lines. */
+export function blockScaleLayout(
+  { shape }: Pick<StridedShape, "shape">,
+  operand: Pick<StridedShape, "shape">,
+): { readonly strides: readonly number[]; readonly elements: number } {
+  const blocks = at(shape, shape.length - 1);
+  const lead = shape.slice(0, -1);
+  const rows = elementCount(lead);
+  return sameNumbers(lead, operand.shape.slice(0, -1))
+    ? { strides: [...contiguousStrides(lead), rows], elements: rows * blocks }
+    : {
+        strides: [...contiguousStrides(lead).map((stride) => stride * lineOf(blocks)), 1],
+        elements: rows * lineOf(blocks),
+      };
+}
+
+function readsBlocks(
+  { stride }: ScaledOperand,
+  blocks: { rows: number; stride: number },
+  count: number,
+  k: number,
+): boolean {
+  const ofK = k / scaledBlock;
+  const scales = Math.ceil(count / blocks.rows);
+  const [step, line] = blocks.rows === 1 ? [stride, blocks.stride] : [blocks.stride, stride];
+  const [inLine, lines] = blocks.rows === 1 ? [scales, ofK] : [ofK, scales];
+  const length = blocks.rows === 1 ? scales : lineOf(ofK);
+  return (inLine === 1 || step === 1) && (lines === 1 || line === length);
+}
+
+/** The elements of the scales of the left and the right operand. */
+export function scaleElements({ scaled, left, result }: GemmLayout): readonly [number, number] {
+  const ofK = left.rows / scaledBlock;
+  const elements = (count: number, rows: number | undefined): number => {
+    if (scaled?.vectors !== true) return 1;
+    if (rows === undefined) return count;
+    return rows === 1 ? count * ofK : Math.ceil(count / rows) * lineOf(ofK);
+  };
+  return [elements(result.rows, scaled?.blocks?.left), elements(result.columns, scaled?.blocks?.right)];
 }
 
 type Unbatched = Omit<MatrixLayout, "batchStride">;

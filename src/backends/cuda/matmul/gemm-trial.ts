@@ -10,14 +10,14 @@ import type { Gpu } from "../gpu.ts";
 import { streamIsIdle } from "../run/stuck/wait.ts";
 import type { Staging } from "../memory/device-memory.ts";
 import type { Trial } from "./fastest-algorithm.ts";
-import { type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
+import { type GemmLayout, type MatrixLayout, scaleElements, workspaceBytes } from "./gemm-layout.ts";
 
 /** Where a trial's GEMM reads and writes. */
 export interface TrialPlace {
   readonly left: number;
   readonly right: number;
   readonly result: number;
-  /** A float for each row and column, for the scales of both operands; 0 unless the GEMM is scaled. */
+  /** Floats for the scales of either operand; 0 unless the GEMM is scaled. */
   readonly scales: number;
   readonly workspace: number;
   readonly stream: number;
@@ -55,7 +55,7 @@ export function withTrial<T>(
     left: { dtype: scaled?.left ?? dtype, elements: elementsIn(left, batchCount) },
     right: { dtype: scaled?.right ?? dtype, elements: elementsIn(right, batchCount) },
     result: { dtype, elements: elementsIn(result, batchCount) },
-    scales: { dtype: "float", elements: scaled === undefined ? 0 : Math.max(result.rows, result.columns) },
+    scales: { dtype: "float", elements: scaled === undefined ? 0 : Math.max(...scaleElements(layout)) },
   };
   const place = { left: 0, right: 0, result: 0, scales: 0, workspace: 0, stream };
   try {

@@ -25,7 +25,9 @@ import {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
   CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+  CUBLASLT_MATMUL_MATRIX_SCALE_BLK128X128_32F,
   CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
+  CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
@@ -234,7 +236,7 @@ interface RecipeTools {
   readonly queue: (layout: GemmLayout, recipe: Recipe, operands: GemmOperands) => number;
 }
 
-/** Of the first library that takes a scale per row on Hopper. */
+/** Of the first library that takes a scale per row or block on Hopper. */
 const versionOfVectors = 120_900;
 
 /** More proposals have not been faster. */
@@ -282,7 +284,8 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
     }
     for (const [i, scale] of scales.entries()) {
       set(at(CUBLASLT_MATMUL_DESC_SCALE_POINTERS, i), uint64(scale));
-      const mode = uint32(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+      const rows = i === 0 ? scaled?.blocks?.left : scaled?.blocks?.right;
+      const mode = uint32(rows === undefined ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F : scaleModeOfBlocks(rows));
       if (scaled?.vectors === true) set(at(CUBLASLT_MATMUL_DESC_SCALE_MODES, i), mode);
     }
     if (scaled?.fastAccumulation === true) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, Uint8Array.of(1));
@@ -353,6 +356,10 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
     recipes.set(key, made);
     return made;
   };
+}
+
+function scaleModeOfBlocks(rows: number): number {
+  return rows === 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128X128_32F;
 }
 
 function uint32(value: number): Uint8Array {

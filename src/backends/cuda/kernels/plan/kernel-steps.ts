@@ -18,6 +18,7 @@ import type { PhaseAddress } from "../../../../kernels/phase.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
 import { at, invariant, unreachable } from "../../../../support/invariant.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
+import { blockScaleLayout } from "../../matmul/gemm-layout.ts";
 import type { KernelSource } from "../kernel-source.ts";
 import { partBytes, reductionKernels } from "../reduction-kernel.ts";
 import { rowKernel } from "../row-kernel.ts";
@@ -63,8 +64,8 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
       return { steps: [{ ...step, contraction, addend }], scratchBytes };
     }
   }
-  const scaled = scaledStep(kernel);
-  if (scaled !== null) return { steps: [scaled], scratchBytes: 0 };
+  const scaled = scaledSteps(kernel, alignmentOf);
+  if (scaled !== null) return scaled;
   const { phases, sizes } = kernelPhases(kernel);
   const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
   const partsFrom = Math.ceil(valueBytes / workAlignment) * workAlignment;
@@ -92,24 +93,60 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
   return { steps, scratchBytes: parts === 0 ? valueBytes : partsFrom + parts };
 }
 
-/** A scaled linear whose rows are one matrix; its plan would convert the operands to float. */
-function scaledStep(kernel: Kernel): KernelStep | null {
+/**
+ * A scaled linear whose rows are one matrix; its plan would convert the operands to float. Scales of blocks that lie
+ * otherwise than cuBLASLt reads them are copied first.
+ */
+function scaledSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps | null {
   if (!isUnitOf("Linear", kernel)) return null;
-  const [x, weight, ofX, ofWeight] = kernel.inputs;
+  const [x, weight, ...given] = kernel.inputs;
   const [step] = kernel.steps;
+  const [ofX, ofWeight] = given;
   invariant(x && weight && ofX && ofWeight && step?.kind === "Linear", "a scaled linear has two scales");
-  if (hasBlocks(ofX.shape, x.shape)) return null;
+  const inBlocks = hasBlocks(ofX.shape, x.shape);
+  let scratchBytes = 0;
+  const copies: KernelStep[] = [];
+  const lay = (scale: Operand, position: number): readonly [Operand, PhaseAddress] => {
+    const memory = { kind: "input", position } as const;
+    const laid = inBlocks ? blockScaleLayout(scale, at(kernel.inputs, position - 2)) : null;
+    if (laid === null || (alignmentOf(memory) >= scaleAlignment && isLaid(scale, laid.strides)))
+      return [scale, { memory, offset: 0 }];
+    const to = { memory: { kind: "scratch", offset: scratchBytes } as const, offset: 0 };
+    const copy = copyBetween([scale, memory], [{ ...scale, strides: laid.strides }, to.memory], alignmentOf);
+    copies.push({ kind: "kernel", source: copy });
+    scratchBytes += Math.ceil((4 * laid.elements) / workAlignment) * workAlignment;
+    return [{ ...scale, strides: laid.strides }, to];
+  };
+  const [[rows, ofRows], [columns, ofColumns]] = [lay(ofX, 2), lay(ofWeight, 3)];
   const fast = step.fastAccumulation === true;
-  const contraction = scaledContraction(x, weight, [ofX, ofWeight], at(kernel.outputs, 0), fast);
+  const contraction = scaledContraction(x, weight, [rows, columns], at(kernel.outputs, 0), fast);
   if (contraction === null || contraction.m * contraction.n * contraction.k === 0) return null;
   const input = (position: number): PhaseAddress => ({ memory: { kind: "input", position }, offset: 0 });
   const c: PhaseAddress = { memory: { kind: "output", position: 0 }, offset: 0 };
-  const scales = [input(2), input(3)] as const;
-  return { kind: "gemm", contraction, a: input(0), b: input(1), bias: null, addend: null, scales, c };
+  const scales = [ofRows, ofColumns] as const;
+  const gemm: KernelStep = { kind: "gemm", contraction, a: input(0), b: input(1), bias: null, addend: null, scales, c };
+  return { steps: [...copies, gemm], scratchBytes };
+}
+
+/** Of cuBLASLt, for scales of blocks. */
+const scaleAlignment = 16;
+
+function isLaid({ shape, strides }: Operand, wanted: readonly number[]): boolean {
+  return shape.every((extent, axis) => extent === 1 || strides[axis] === wanted[axis]);
 }
 
 /** Copies a box of elements to another of the same shape, from input 0 to output 0, bit for bit. */
 export function copyKernel(source: Operand, destination: Operand, alignmentOf: AlignmentOf): KernelSource {
+  return copyBetween(
+    [source, { kind: "input", position: 0 }],
+    [destination, { kind: "output", position: 0 }],
+    alignmentOf,
+  );
+}
+
+type OperandIn = readonly [operand: Operand, memory: NestMemory];
+
+function copyBetween([source, from]: OperandIn, [destination, to]: OperandIn, alignmentOf: AlignmentOf): KernelSource {
   const { dtype, shape } = destination;
   const space = createIndexSpace(unsplit(shape));
   const nest: Nest = {
@@ -120,10 +157,10 @@ export function copyKernel(source: Operand, destination: Operand, alignmentOf: A
     body: [
       {
         kind: "load",
-        access: { memory: { kind: "input", position: 0 }, dtype, offset: dot(space.axes, source.strides) },
+        access: { memory: from, dtype, offset: dot(space.axes, source.strides) },
       },
     ],
-    target: { memory: { kind: "output", position: 0 }, dtype, offset: dot(space.axes, destination.strides) },
+    target: { memory: to, dtype, offset: dot(space.axes, destination.strides) },
   };
   return oneNest(nest, alignmentOf);
 }
