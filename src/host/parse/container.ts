@@ -2,10 +2,9 @@
  * Parses one container: inputs and outputs, statements, host units, and the sections after it that define its names and
  * axes.
  */
-import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
-import type { Allocate, HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
-import { walk, writesOf } from "../traverse.ts";
+import type { HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
 import {
   createDumpScanner,
@@ -41,6 +40,7 @@ import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } 
 import { atTensor, failEra, parseTensor } from "../syntax/values/tensor.ts";
 import { bodyColumn, parseScope, type ScopeContext } from "./scope.ts";
 import { parseUnits, readAliases, unitTable } from "./units.ts";
+import { inLaterWords, withChunks, withUnprinted } from "./unprinted.ts";
 
 /**
  * The meaning of a constant root of a communication: a device id, a position in the team, or whichever the dump's era
@@ -108,45 +108,9 @@ export function parseContainer(given: DumpSource, roots: RootMeaning): ParsedCon
     exprCount: context.exprCount,
   };
   return {
-    program: source === given ? program : withUnprinted(program),
+    program: source === given ? withChunks(program, splits) : withUnprinted(program),
     line: source.lines?.[0] ?? source.firstLine,
     lines: context.lines,
-  };
-}
-
-/** Before September 2024 (#2889) tensors have no dtype, and communications say `Input=` and `Output=`. */
-function inLaterWords(source: DumpSource): DumpSource {
-  if (!/\bT\d+_[lg]\[/u.test(source.text)) return source;
-  const text = source.text.replaceAll(/\b(?:Input|Output)=(?=T\d)/gu, (word) => word.toLowerCase());
-  return { ...source, text };
-}
-
-/**
- * What goes without saying in such a dump: tensors without a mesh are on all devices that the others name, and
- * communications allocate their outputs.
- */
-function withUnprinted({ tensors, inputs, body, ...program }: HostProgram): HostProgram {
-  const [mesh = null] = tensors
-    .flatMap((tensor) => tensor.mesh ?? [])
-    .toSorted((a, b) => b.devices.length - a.devices.length);
-  const placed = tensors.map((tensor) => ({ ...tensor, mesh: tensor.mesh ?? mesh }));
-  const bound = new Set(inputs);
-  const allocations: Allocate[] = [];
-  for (const statement of walk(body)) {
-    const writes = writesOf(statement);
-    const isPosted = statement.kind === "Communication";
-    for (const tensor of isPosted ? writes.filter((each) => !bound.has(each)) : []) {
-      const size = allocationSize(at(placed, tensor));
-      allocations.push({ kind: "Allocate", tensor, memory: "global", size, zeroInit: false, fresh: false });
-    }
-    for (const tensor of writes) bound.add(tensor);
-  }
-  const allocated = new Set(allocations.map(({ tensor }) => tensor));
-  return {
-    ...program,
-    tensors: placed.map((tensor) => (allocated.has(tensor.id) ? { ...tensor, memory: "global" } : tensor)),
-    inputs,
-    body: [...allocations, ...body],
   };
 }
 

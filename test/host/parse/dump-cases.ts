@@ -181,6 +181,13 @@ export function otherPathDumpsOf([rows, shared]: readonly [number, number]): rea
         return sum(matmul(left, right), [0]);
       }),
     })),
+    {
+      file: "fec-matmul.hir",
+      style: "2025-10",
+      devices: 1,
+      sizes: { i0: 5, i2: 7, i4: rows },
+      reference: fusion((f) => matmul(f.input([5, 7]), f.input([7, rows]))),
+    },
     ...["written/fec-broadcast.hir", "written/fec-permute.hir"].map((file): DumpCase => ({
       file,
       style: "2026-01",

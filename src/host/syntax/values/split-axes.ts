@@ -24,7 +24,8 @@ export interface SplitReading {
   next: number;
 }
 
-const otherPath = /\b(?:ShardByStream\(|CollectivePermute \d|LaunchKernel\(|ALLOCATE\(mem_type=)/u;
+const otherPath =
+  /\b(?:iS\d{1,9}\{\( ceilDiv\(|ShardByStream\(|CollectivePermute \d|LaunchKernel\(|ALLOCATE\(mem_type=)/u;
 const roundedNumber = /\biS(\d{1,9})\{\( ceilDiv\(/gu;
 const axisNumber = /\b[irb](?:S|deviceIdx\.[a-z]|[Ss]tream(?:Idx)?)(\d{1,9})\{/gu;
 
