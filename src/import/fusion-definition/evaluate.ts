@@ -1,4 +1,5 @@
 /** Runs the statements of a definition: each call makes ops of a Fusion, or places tensors. */
+import { set } from "../../ir/api/ops/views.ts";
 import { at } from "../../support/invariant.ts";
 import { madeAt } from "../origins.ts";
 import { type FusionOpRow, inStrideOrder, madeBy, opNames, opRow } from "./ops.ts";
@@ -207,7 +208,10 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
   "fd.define_vector": madeBy(["values", "dtype"], (call) => ({ kind: "list", items: fusionList(call, "values") })),
   "fd.add_output": effect(["output", "alias_input"], (call) => {
     const given = isGiven(call, "alias_input");
-    call.definition.fusion.output(tensorIn(call, "output"), given ? { alias: tensorIn(call, "alias_input") } : {});
+    const { fusion } = call.definition;
+    const tensor = tensorIn(call, "output");
+    const isOutput = fusion.outputs.some(({ id }) => id === tensor.id);
+    fusion.output(isOutput ? set(tensor) : tensor, given ? { alias: tensorIn(call, "alias_input") } : {});
   }),
   DeviceMesh: { parameters: ["devices"], make: meshOf },
   range: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },

@@ -4,6 +4,7 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import { broadcastTo } from "../views.ts";
 import {
+  argument,
   type FusionCall,
   fusionDType,
   extentsIn,
@@ -44,12 +45,25 @@ function row(parameters: readonly string[], make: (call: FusionCall) => TensorVi
   return { parameters, make: (call) => valueOf(make(call)) };
 }
 
-function unary(make: (tensor: TensorView) => TensorView): FusionOpRow {
-  return row(["x"], (call) => make(tensorIn(call, "x")));
+/** Of a scalar, `number` makes one. */
+function unary(make: (tensor: TensorView) => TensorView, number?: (x: number) => number): FusionOpRow {
+  return madeBy(["x"], (call) => {
+    const x = argument(call, "x");
+    const isNumber = x.kind === "number" && number !== undefined;
+    return isNumber ? { kind: "number", value: number(x.value) } : valueOf(make(tensorIn(call, "x")));
+  });
 }
 
-function binary(make: (a: TensorView | number, b: TensorView | number) => TensorView): FusionOpRow {
-  return row(["a", "b"], (call) => make(operandIn(call, "a"), operandIn(call, "b")));
+/** Of two scalars, `number` makes one. */
+function binary(
+  make: (a: TensorView | number, b: TensorView | number) => TensorView,
+  number?: (a: number, b: number) => number,
+): FusionOpRow {
+  return madeBy(["a", "b"], (call) => {
+    const [a, b] = [operandIn(call, "a"), operandIn(call, "b")];
+    const areNumbers = typeof a === "number" && typeof b === "number" && number !== undefined;
+    return areNumbers ? { kind: "number", value: number(a, b) } : valueOf(make(a, b));
+  });
 }
 
 function logical(make: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
@@ -98,7 +112,7 @@ function requireRank(call: FusionCall, found: number, expected: number): void {
 }
 
 function refuseGiven(call: FusionCall, parameter: string, help: string): void {
-  if (!isGiven(call, "dims")) return;
+  if (!isGiven(call, parameter)) return;
   refuseCall(call, `${call.name} with ${parameter} is not supported`, `no ${parameter}`, help);
 }
 
@@ -144,8 +158,8 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   log1p: unary(ops.log1p),
   log2: unary(ops.log2),
   logical_not: unary(ops.logicalNot),
-  neg: unary(ops.neg),
-  reciprocal: unary(ops.reciprocal),
+  neg: unary(ops.neg, (x) => -x),
+  reciprocal: unary(ops.reciprocal, (x) => 1 / x),
   relu: unary(ops.relu),
   round: unary(ops.round),
   rsqrt: unary(ops.rsqrt),
@@ -164,15 +178,15 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
   erfc: unary(ops.erfc),
   atan2: binary(ops.atan2),
   fmod: binary(ops.fmod),
-  sqrt: unary(ops.sqrt),
+  sqrt: unary(ops.sqrt, Math.sqrt),
   tanh: unary(ops.tanh),
   trunc: unary(ops.trunc),
 
-  add: binary(ops.add),
-  sub: binary(ops.sub),
-  mul: binary(ops.mul),
+  add: binary(ops.add, (a, b) => a + b),
+  sub: binary(ops.sub, (a, b) => a - b),
+  mul: binary(ops.mul, (a, b) => a * b),
   div: binary(ops.div),
-  truediv: binary(ops.div),
+  truediv: binary(ops.div, (a, b) => a / b),
   pow: binary(ops.pow),
   remainder: binary(ops.remainder),
   maximum: binary(ops.maximum),

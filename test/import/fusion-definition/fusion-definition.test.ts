@@ -293,6 +293,23 @@ describe("an op", () => {
     expect(logsumexp).toEqual([[[0, Math.fround(Math.log(2))]]]);
   });
 
+  it.each<[string, number]>([
+    ["fd.ops.reciprocal(fd.define_scalar(4.00, dtype=DataType.Double))", 0.25],
+    ["fd.ops.neg(3)", -3],
+    ["fd.ops.sqrt(16)", 4],
+    ["fd.ops.add(1, 2)", 3],
+    ["fd.ops.sub(1, 2)", -1],
+    ["fd.ops.mul(3, 2)", 6],
+    ["fd.ops.truediv(1, 2)", 0.5],
+  ])("of scalars makes a scalar: %s", async (line, result) => {
+    const text = printed(["1"], [`S1 = ${line}`, "tv9 = fd.ops.mul(tv0, S1)"]);
+    expect(await evaluated(text, [[1]])).toEqual([[result]]);
+  });
+
+  it("takes a tensor that is an output twice", async () => {
+    expect(await evaluated(printed(["1"], ["tv9 = fd.ops.neg(tv0)"], ["tv9", "tv9"]), [[1]])).toEqual([[-1], [-1]]);
+  });
+
   it("takes sizes that a run gives", async () => {
     const text = printed(
       ["-1,3", "3"],
@@ -448,6 +465,61 @@ describe("a schedule", () => {
   });
 });
 
+/** As nvFuser prints a region of Thunder's trace that fails, and Thunder's get_nvfuser_repro. */
+const region = `
+# CUDA devices:
+#  0: NVIDIA H100 80GB HBM3
+# torch version: 2.6.0a0+gita777dea
+# nvfuser version: 0.2.15+git7616b54
+import torch
+from nvfuser import FusionDefinition, DataType
+
+def nvfuser_fusion_id0(fd : FusionDefinition) -> None :
+    T0 = fd.define_tensor(shape=[2, 4], contiguity=[True, True], dtype=DataType.BFloat16, is_cpu=False, stride_order=[1, 0])
+    T1 = fd.define_tensor(shape=[2, 4], contiguity=[None, True], dtype=DataType.BFloat16, is_cpu=False, stride_order=[1, 0])
+    T2 = fd.ops.cast(T0, dtype=DataType.Float)
+    T3 = fd.ops.mul(T2, T2)
+    T4 = fd.ops.sum(T3, dims=[1], keepdim=False, dtype=DataType.Null)
+    T8 = fd.ops.broadcast_in_dim(T4, shape=[2, 1], broadcast_dims=[0])
+    S9 = fd.define_scalar(4.00000, dtype=DataType.Double)
+    S10 = fd.ops.reciprocal(S9)
+    T11 = fd.ops.mul(T8, S10)
+    S12 = fd.define_scalar(1.00000e-05, dtype=DataType.Double)
+    T13 = fd.ops.add(T11, S12)
+    T14 = fd.ops.rsqrt(T13)
+    T18 = fd.ops.broadcast_in_dim(T14, shape=[2, 4], broadcast_dims=[0, 1])
+    T19 = fd.ops.mul(T2, T18)
+    T20 = fd.ops.cast(T1, dtype=DataType.Float)
+    T21 = fd.ops.mul(T19, T20)
+    T22 = fd.ops.cast(T21, dtype=DataType.BFloat16)
+    fd.add_output(T14)
+    fd.add_output(T22)
+
+with FusionDefinition() as fd:
+    nvfuser_fusion_id0(fd)
+
+inputs = [
+    torch.testing.make_tensor((2, 4), dtype=torch.bfloat16, device='cuda:0'),
+    torch.randn(8, dtype=torch.bfloat16, device='cuda:0').as_strided((2, 4), (0, 1)),
+]
+fd.execute(inputs)
+`;
+
+it("the script of a region of Thunder's trace is read as a whole", async () => {
+  const { outputs, devices } = await read(region);
+  expect([outputs, devices]).toEqual([["out0", "out1"], null]);
+  const row = [1, 1, 1, 1];
+  const [scale = [], y] = await evaluated(region, [
+    [
+      [2, 2, 2, 2],
+      [4, 4, 4, 4],
+    ],
+    [row, row],
+  ]);
+  expect([scale].flat().map((each) => Number(each).toFixed(4))).toEqual(["0.5000", "0.2500"]);
+  expect(y).toEqual([row, row]);
+});
+
 describe("names and places", () => {
   it("are those of the program", async () => {
     const { inputs, outputs, fusion } = await read(rowParallel);
@@ -502,7 +574,9 @@ describe("what is refused", () => {
     ["tv9 = fd.ops.welford(tv0)", "model-unsupported", /nvFuser's fd\.ops\.welford is not supported/u],
     ["tv9 = fd.ops.neg(tv0", "model-syntax", /syntax error/u],
     ["tv9 = fd.ops.neg(tv0, axis=1)", "model-unsupported", /fd\.ops\.neg takes no axis that Braid reads/u],
-    ["tv9 = fd.ops.neg(3)", "model-invalid", /fd\.ops\.neg takes another x/u],
+    ["tv9 = fd.ops.abs(3)", "model-invalid", /fd\.ops\.abs takes another x/u],
+    ["tv9 = fd.ops.sdpfa_fwd(tv0, tv0, tv0, tv0)", "model-unsupported", /sdpfa_fwd with bias is not supported/u],
+    ["tv9 = fd.ops.embedding_fwd(tv0, tv0, None, 2.0)", "model-unsupported", /with max_norm is not supported/u],
     ["tv9 = fd.ops.cast(tv0, dtype=DataType.Float8_e8m0fnu)", "model-unsupported", /no dtype Float8_e8m0fnu/u],
     ["tv9 = fd.ops.broadcast_in_dim(tv0, shape=[2, 3], broadcast_dims=[0, 1, 1])", "model-invalid", /another rank/u],
     ["tv9 = fd.ops.reshape(tv0, new_shape=[5, -1])", "model-unsupported", /the size that -1 stands for/u],
