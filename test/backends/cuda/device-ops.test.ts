@@ -154,6 +154,31 @@ it("lets cuBLASLt keep sums of 8-bit products in fewer bits where that is asked 
   expect(layoutsOf(true)).toEqual([{ ...ofOperands, fastAccumulation: true }]);
 });
 
+it("copies scales of blocks to where cuBLASLt reads them before each chunk's GEMM, unless they lie so", () => {
+  const f = new Fusion();
+  const [x, w] = [f.input([2, 64, 512], "float8_e4m3fn"), f.input([256, 512], "float8_e4m3fn")];
+  const [ofX, ofW] = [f.input([2, 64, 4], "float"), f.input([2, 4], "float")];
+  const [whole, ofRows] = [set(x), set(ofX)];
+  const y = scaledLinear(whole, w, ofRows, ofW, { fastAccumulation: true });
+  f.output(y);
+  for (const each of [x, w, ofX, ofW, whole, ofRows, y]) each.setDeviceMesh(DeviceMesh.range(2));
+  for (const each of [x, ofX]) each.axis(0).parallelize("DIDx");
+  for (const each of [whole, ofRows, y]) each.axis(0).parallelize("Stream");
+  const { program } = compile(f, { devices: 2, on: "cuda", backend: "cuda", protocol: "put" });
+  const { gemms, ops } = deviceOps(program, 0, target);
+  expect(gemms.map(({ layout }) => layout.scaled)).toEqual([
+    { left: "float8_e4m3fn", right: "float8_e4m3fn", vectors: true, blocks: { left: 128, right: 1 } },
+  ]);
+  const launches = ops.flatMap((op, i) => (op.kind === "gemm" ? [{ op, before: ops[i - 1] }] : []));
+  expect(launches).toHaveLength(2);
+  for (const { op, before } of launches) {
+    const [scale, ofWeight] = op.scales ?? [];
+    expect([scale?.space, ofWeight?.space]).toEqual(["scratch", "in"]);
+    expect(before).toMatchObject({ kind: "launch", stream: op.stream });
+    expect(before?.kind === "launch" ? before.parameters.at(-1) : null).toEqual(scale);
+  }
+});
+
 it("multiplies groups on tensor cores of Hopper, with descriptors in scratch", () => {
   const f = new Fusion();
   const [x, w, ends] = [f.input([512, 128], "bfloat16"), f.input([4, 128, 256], "bfloat16"), f.input([4], "int")];

@@ -259,6 +259,31 @@ const cases: readonly Case[] = [
     ],
     "bfloat16",
   ),
+  // Blocks of 1 x 128 and of 128 x 128, of which the weight has one: ones times 128 times the scales.
+  one(
+    "_scaled_mm.default",
+    {
+      x: tensor(
+        [Array.from({ length: 256 }, (_, i) => (i < 128 ? 1 : 2)), Array.from({ length: 256 }, () => 1)],
+        "float8_e4m3fn",
+      ),
+      w: tensor(
+        Array.from({ length: 256 }, () => [1, -1]),
+        "float8_e4m3fn",
+      ),
+      a: tensor([
+        [1, 2],
+        [3, 4],
+      ]),
+      b: tensor([[0.5], [0.25]]),
+    },
+    { self: "x", mat2: "w", scale_a: "a", scale_b: "b", out_dtype: dtypeArgument("float") },
+    [
+      [192, -192],
+      [320, -320],
+    ],
+    "float",
+  ),
   one(
     "mm.default",
     {

@@ -53,7 +53,7 @@ export const CUBLASLT_MATMUL_DESC_SCALE_MODES = [31, 32];
 export const CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3;
 /** A float for each 128 of k in each row of A or column of B, or in each 128 of these. */
 export const CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F = 4;
-export const CUBLASLT_MATMUL_MATRIX_SCALE_BLK128X128_32F = 5;
+export const CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F = 5;
 export const CUBLASLT_EPILOGUE_BIAS = 4;
 
 export const CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1;

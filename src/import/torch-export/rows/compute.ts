@@ -56,17 +56,17 @@ const mm: AtenRow = (o) => {
   return asMatrix(o, y, merged);
 };
 
-/** A scale of one element may have axes there. */
+/** Scales of one element may have axes there. Beside one of several, such a scale is of a row or a block, as it says. */
 const scaledMm: AtenRow = (o) => {
   const [x, w, bias] = [o.tensor("self"), o.tensor("mat2"), o.tensorOr("bias")];
   if (o.tensorOr("scale_result") !== null) return o.refuse("a scale of the result", "scales of the operands");
-  const scaleOf = (name: string): TensorView => {
-    const scale = o.tensor(name);
-    return scale.rank > 0 && scale.extents.every((extent) => constantValue(extent) === 1) ? reshape(scale, []) : scale;
-  };
+  const [ofX, ofW] = [o.tensor("scale_a"), o.tensor("scale_b")];
+  const isOne = ({ extents }: TensorView): boolean => extents.every((extent) => constantValue(extent) === 1);
+  const areWhole = isOne(ofX) && isOne(ofW);
+  const scaleOf = (scale: TensorView): TensorView => (areWhole && scale.rank > 0 ? reshape(scale, []) : scale);
   const dtype = o.dtype("out_dtype") ?? x.dtype;
   const options = { dtype, fastAccumulation: o.flag("use_fast_accum", false), ...(bias === null ? {} : { bias }) };
-  return scaledMatmul(x, w, scaleOf("scale_a"), scaleOf("scale_b"), options);
+  return scaledMatmul(x, w, scaleOf(ofX), scaleOf(ofW), options);
 };
 
 const addmm: AtenRow = (o) => {
