@@ -94,12 +94,12 @@ class Known(unittest.TestCase):
 
 
 class Scales(unittest.TestCase):
-    def test_of_blocks_lie_in_lines_of_rows_or_of_4_along_k(self) -> None:
+    def test_of_blocks_lie_in_lines_that_begin_at_multiples_of_4(self) -> None:
         """As in test/backends/cuda/planning.test.ts."""
-        for left, elements in ((128, 24), (1, 1600)):
+        for left, elements in ((128, 21), (1, 1600)):
             scaled = {**SCALED, "blocks": {"left": left, "right": 1}}
             layout = {"left": {"rows": 640}, "result": {"rows": 320, "columns": 5}, "scaled": scaled}
-            self.assertEqual([scale_elements(layout, side) for side in ("left", "right")], [elements, 25])
+            self.assertEqual([scale_elements(layout, side) for side in ("left", "right")], [elements, 37])
             self.assertEqual([_scale_mode(scaled, side) for side in ("left", "right")], [5 if left == 128 else 4, 4])
         rows = {**layout, "scaled": SCALED}
         self.assertEqual([scale_elements(rows, side) for side in ("left", "right")], [320, 5])

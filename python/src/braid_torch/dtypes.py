@@ -29,5 +29,7 @@ def scale_elements(layout: dict[str, Any], side: str) -> int:
     count: int = layout["result"]["rows" if side == "left" else "columns"]
     if "blocks" not in scaled:
         return count
-    of_k: int = layout["left"]["rows"] // SCALED_BLOCK
-    return count * of_k if scaled["blocks"][side] == 1 else -(-count // SCALED_BLOCK) * -(-of_k // 4) * 4
+    rows, of_k = scaled["blocks"][side], layout["left"]["rows"] // SCALED_BLOCK
+    scales = -(-count // rows)
+    in_line, lines = (scales, of_k) if rows == 1 else (of_k, scales)
+    return (lines - 1) * -(-in_line // 4) * 4 + in_line

@@ -240,7 +240,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     const draw = (length: number): Values => Array.from({ length }, () => (random.integer(33) - 16) / 4);
     const cases = [1, 128].flatMap((rows) =>
       [false, true].map((inPlace): Expected => {
-        // Blocks of rows begin at lines of 4 along k, of which there are 5 blocks.
+        // Lines begin at multiples of 4: there are 5 blocks along k.
         const n = rows === 1 ? 41 : 192;
         const ofN = Math.ceil(n / rows);
         const shapes = [
@@ -252,8 +252,8 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
         ] as const;
         const dtypes = ["float8_e4m3fn", "float8_e5m2", "float", "float", "bfloat16"] as const;
         const [x, w, , , y] = shapes.map((shape, i) => operand(at(dtypes, i), shape));
-        const ofX = operand("float", shapes[2], inPlace ? [m / 2, 1, m] : undefined);
-        const ofW = operand("float", shapes[3], inPlace ? (rows === 1 ? [1, n] : [8, 1]) : undefined);
+        const ofX = operand("float", shapes[2], inPlace ? [m / 2, 1, 36] : undefined);
+        const ofW = operand("float", shapes[3], inPlace ? (rows === 1 ? [1, 44] : [8, 1]) : undefined);
         const kernel: Kernel = {
           kind: "unit",
           inputs: [x, w, ofX, ofW].flatMap((each) => each ?? []),
@@ -264,7 +264,8 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
         };
         const kinds = kernelSteps(kernel, () => 256).steps.map(({ kind }) => kind);
         expect(kinds).toEqual([...(inPlace ? [] : ["kernel", "kernel"]), "gemm"]);
-        const inputs = [draw(m * k), draw(n * k), draw(m * 5), draw(inPlace && rows === 128 ? ofN * 8 : ofN * 5)];
+        const lengths = [inPlace ? 36 * 5 : m * 5, inPlace ? (rows === 1 ? 44 * 5 : ofN * 8) : ofN * 5];
+        const inputs = [draw(m * k), draw(n * k), ...lengths.map(draw)];
         return { name: `${rows} ${inPlace}`, kernel, inputs, expected: runKernel(kernel, inputs) };
       }),
     );

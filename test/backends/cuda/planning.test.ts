@@ -178,7 +178,7 @@ describe("a GEMM", () => {
     expect(gemmLayout(eight(1, 1, { a: { row: 1, column: 5 } }))).toBeNull();
   });
 
-  it("of floats of 8 bits reads scales of blocks in lines of rows, or of 4 blocks along k", () => {
+  it("of floats of 8 bits reads scales of blocks in lines along rows or along k, which begin at multiples of 4", () => {
     const blocks = (rows: number, line: number): ScaledOperand => ({
       dtype: "float8_e4m3fn",
       ...(rows === 1 ? { stride: 1, blocks: { rows, stride: line } } : { stride: line, blocks: { rows, stride: 1 } }),
@@ -194,15 +194,15 @@ describe("a GEMM", () => {
         c: { row: 320, column: 1 },
         scaled: { a, b, fastAccumulation: true },
       });
-    const [whole, vectors] = [layoutOf(blocks(1, 5), blocks(128, 8)), layoutOf(blocks(1, 5), blocks(1, 320))];
+    const [whole, vectors] = [layoutOf(blocks(1, 8), blocks(128, 8)), layoutOf(blocks(1, 8), blocks(1, 320))];
     const operands = { left: "float8_e4m3fn", right: "float8_e4m3fn", vectors: true };
     expect(whole?.scaled).toEqual({ ...operands, blocks: { left: 128, right: 1 } });
-    expect(whole && scaleElements(whole)).toEqual([3 * 8, 5 * 5]);
+    expect(whole && scaleElements(whole)).toEqual([2 * 8 + 5, 4 * 8 + 5]);
     expect(vectors?.scaled).toEqual({ ...operands, blocks: { left: 1, right: 1 } });
-    expect(vectors && scaleElements(vectors)).toEqual([320 * 5, 5 * 5]);
-    expect(layoutOf(blocks(1, 5), blocks(128, 5))).toBeNull();
-    expect(layoutOf(blocks(1, 8), blocks(1, 320))).toBeNull();
-    expect(layoutOf({ ...blocks(1, 5), stride: 5 }, blocks(1, 320))).toBeNull();
+    expect(vectors && scaleElements(vectors)).toEqual([320 * 5, 4 * 8 + 5]);
+    expect(layoutOf(blocks(1, 8), blocks(128, 5))).toBeNull();
+    expect(layoutOf(blocks(1, 5), blocks(1, 320))).toBeNull();
+    expect(layoutOf({ ...blocks(1, 8), stride: 5 }, blocks(1, 320))).toBeNull();
   });
 
   it("adds to its result where it accumulates, with a bias or without", () => {

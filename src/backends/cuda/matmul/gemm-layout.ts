@@ -113,7 +113,7 @@ function scaledOperands(
   if (a.blocks !== undefined && b.blocks !== undefined) {
     // Sums of blocks are never kept in fewer bits.
     const blocks = { left: b.blocks.rows, right: a.blocks.rows };
-    const areLaid = readsBlocks(a, a.blocks, m, k) && readsBlocks(b, b.blocks, n, k);
+    const areLaid = readsBlocks(a, m, k) && readsBlocks(b, n, k);
     return areLaid ? { left: b.dtype, right: a.dtype, vectors: true, blocks } : null;
   }
   const ofRows = a.stride === 1 || m === 1;
@@ -124,48 +124,48 @@ function scaledOperands(
   return { left: b.dtype, right: a.dtype, vectors: !single, ...fast };
 }
 
-// cuBLASLt reads scales of 1 x 128 with those of neighbouring rows side by side, and of 128 x 128 with those along k side by
-// side, in lines of a multiple of 4.
+// cuBLASLt reads scales of 1 x 128 with those of neighbouring rows side by side, and of 128 x 128 with those along k, in
+// lines that begin at multiples of 4.
 
-const lineOf = (blocks: number): number => Math.ceil(blocks / 4) * 4;
+interface ScaleLines {
+  readonly inLine: number;
+  readonly lines: number;
+  /** From one line to the next. */
+  readonly line: number;
+  readonly elements: number;
+}
+
+function scaleLines(rows: number, count: number, k: number): ScaleLines {
+  const [scales, ofK] = [Math.ceil(count / rows), k / scaledBlock];
+  const [inLine, lines] = rows === 1 ? [scales, ofK] : [ofK, scales];
+  const line = Math.ceil(inLine / 4) * 4;
+  return { inLine, lines, line, elements: (lines - 1) * line + inLine };
+}
 
 /** The strides of scales of blocks, [.., K / 128], of an operand [.., K], and the elements with what is between lines. */
 export function blockScaleLayout(
   { shape }: Pick<StridedShape, "shape">,
   operand: Pick<StridedShape, "shape">,
 ): { readonly strides: readonly number[]; readonly elements: number } {
-  const blocks = at(shape, shape.length - 1);
-  const lead = shape.slice(0, -1);
-  const rows = elementCount(lead);
-  return sameNumbers(lead, operand.shape.slice(0, -1))
-    ? { strides: [...contiguousStrides(lead), rows], elements: rows * blocks }
-    : {
-        strides: [...contiguousStrides(lead).map((stride) => stride * lineOf(blocks)), 1],
-        elements: rows * lineOf(blocks),
-      };
+  const [lead, whole] = [shape, operand.shape].map((each) => each.slice(0, -1));
+  const own = contiguousStrides(lead ?? []);
+  const rows = sameNumbers(lead ?? [], whole ?? []) ? 1 : scaledBlock;
+  const { line, elements } = scaleLines(rows, elementCount(whole ?? []), at(operand.shape, operand.shape.length - 1));
+  return { strides: rows === 1 ? [...own, line] : [...own.map((stride) => stride * line), 1], elements };
 }
 
-function readsBlocks(
-  { stride }: ScaledOperand,
-  blocks: { rows: number; stride: number },
-  count: number,
-  k: number,
-): boolean {
-  const ofK = k / scaledBlock;
-  const scales = Math.ceil(count / blocks.rows);
-  const [step, line] = blocks.rows === 1 ? [stride, blocks.stride] : [blocks.stride, stride];
-  const [inLine, lines] = blocks.rows === 1 ? [scales, ofK] : [ofK, scales];
-  const length = blocks.rows === 1 ? scales : lineOf(ofK);
-  return (inLine === 1 || step === 1) && (lines === 1 || line === length);
+function readsBlocks({ stride, blocks }: ScaledOperand, count: number, k: number): boolean {
+  if (blocks === undefined) return false;
+  const { inLine, lines, line } = scaleLines(blocks.rows, count, k);
+  const [step, found] = blocks.rows === 1 ? [stride, blocks.stride] : [blocks.stride, stride];
+  return (inLine === 1 || step === 1) && (lines === 1 || found === line);
 }
 
 /** The elements of the scales of the left and the right operand. */
 export function scaleElements({ scaled, left, result }: GemmLayout): readonly [number, number] {
-  const ofK = left.rows / scaledBlock;
   const elements = (count: number, rows: number | undefined): number => {
     if (scaled?.vectors !== true) return 1;
-    if (rows === undefined) return count;
-    return rows === 1 ? count * ofK : Math.ceil(count / rows) * lineOf(ofK);
+    return rows === undefined ? count : scaleLines(rows, count, left.rows).elements;
   };
   return [elements(result.rows, scaled?.blocks?.left), elements(result.columns, scaled?.blocks?.right)];
 }
