@@ -115,6 +115,10 @@ interface Space {
   readonly constant: ((value: string) => TensorView | null) | null;
 }
 
+function emptySpace(fusion: Fusion): Omit<Space, "input" | "constant"> {
+  return { fusion, provenance: new Map(), collectives: new Map(), values: new Map() };
+}
+
 /** `fold`: evaluates constants here, as inputs with values. Throws `model-invalid`, `model-unsupported`. */
 export function buildModel({ graph, payloads, path }: ExportedProgram, fold = true): ExportedModel {
   const facts = factsOf(graph, payloads, path);
@@ -122,10 +126,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
   const inputs: ModelInput[] = [];
   const symbols: Symbols = { scalars: new Map(), sizes: new Map(), ranges: graph.ranges };
   const main: Space = {
-    fusion,
-    provenance: new Map(),
-    collectives: new Map(),
-    values: new Map(),
+    ...emptySpace(fusion),
     input: (source) => {
       const name = source.kind === "user" ? source.value : source.name;
       const tensor = modelInput(fusion, path, name, metaOf(facts, source.value), symbols);
@@ -393,10 +394,7 @@ function evaluated(facts: Facts, value: string): Tensor | null {
   const fusion = importedFusion();
   const given: Tensor[] = [];
   const space: Space = {
-    fusion,
-    provenance: new Map(),
-    collectives: new Map(),
-    values: new Map(),
+    ...emptySpace(fusion),
     input: (source) => {
       const tensor = valueOfSource(facts, source);
       if (tensor === null) return unknownValue(facts, source.value);

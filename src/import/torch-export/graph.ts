@@ -232,65 +232,51 @@ export function isList(argument: Argument): argument is readonly Argument[] {
   return Array.isArray(argument);
 }
 
+const readName = (json: Json): Argument => ({ kind: "value", name: textIn(field(json, "name")) });
+
+const readList =
+  (read: (each: Json) => Argument) =>
+  (json: Json): Argument =>
+    listIn(json).map(read);
+
+const readSymbolic = (json: Json): Argument => {
+  const [form, body] = variantIn(json);
+  if (form === "as_name") return { kind: "value", name: textIn(body) };
+  return form === "as_bool" ? booleanIn(body) : numberIn(body);
+};
+
+const ignore = (): Argument => ({ kind: "ignored" });
+
+/** By the kind of an argument. A list of them has an `s` at the end. */
+const argumentReaders: ReadonlyMap<string, (json: Json) => Argument> = new Map(
+  Object.entries({
+    as_none: () => null,
+    as_tensor: readName,
+    as_optional_tensor: (json: Json): Argument => {
+      const [form, body] = variantIn(json);
+      return form === "as_none" ? null : readName(body);
+    },
+    as_nested_tensor: readList(readName),
+    as_int: numberIn,
+    as_float: numberIn,
+    as_int_list: readList(numberIn),
+    as_string: textIn,
+    as_bool: booleanIn,
+    as_sym_int: readSymbolic,
+    as_sym_float: readSymbolic,
+    as_sym_bool: readSymbolic,
+    as_scalar_type: (json: Json): Argument => ({ kind: "dtype", dtype: dtypeIn(json) }),
+    as_device: ignore,
+    as_layout: ignore,
+    as_memory_format: ignore,
+  }),
+);
+
 function readArgument(json: Json): Argument {
   const [kind, body] = variantIn(json);
-  const value = (each: Json): Argument => ({ kind: "value", name: textIn(field(each, "name")) });
-  const list = (read: (each: Json) => Argument): Argument => listIn(body).map(read);
-  const symbolic = (each: Json): Argument => {
-    const [form, inner] = variantIn(each);
-    if (form === "as_name") return { kind: "value", name: textIn(inner) };
-    return form === "as_bool" ? booleanIn(inner) : numberIn(inner);
-  };
-  const optional = (each: Json): Argument => {
-    const [form, inner] = variantIn(each);
-    return form === "as_none" ? null : value(inner);
-  };
-  switch (kind) {
-    case "as_none":
-      return null;
-    case "as_tensor":
-      return value(body);
-    case "as_tensors":
-      return list(value);
-    case "as_optional_tensor":
-      return optional(body);
-    case "as_optional_tensors":
-      return list(optional);
-    case "as_nested_tensors":
-      return list((each) => listIn(each).map(value));
-    case "as_int":
-    case "as_float":
-      return numberIn(body);
-    case "as_ints":
-    case "as_floats":
-      return list(numberIn);
-    case "as_int_lists":
-      return list((each) => listIn(each).map(numberIn));
-    case "as_string":
-      return textIn(body);
-    case "as_strings":
-      return list(textIn);
-    case "as_bool":
-      return booleanIn(body);
-    case "as_bools":
-      return list(booleanIn);
-    case "as_sym_int":
-    case "as_sym_float":
-    case "as_sym_bool":
-      return symbolic(body);
-    case "as_sym_ints":
-    case "as_sym_floats":
-    case "as_sym_bools":
-      return list(symbolic);
-    case "as_scalar_type":
-      return { kind: "dtype", dtype: dtypeIn(body) };
-    case "as_device":
-    case "as_layout":
-    case "as_memory_format":
-      return { kind: "ignored" };
-    default:
-      return { kind: "other", text: kind.replace(/^as_/u, "") };
-  }
+  const each = argumentReaders.get(kind.replace(/s$/u, ""));
+  const read = argumentReaders.get(kind) ?? (each === undefined ? undefined : readList(each));
+  return read === undefined ? { kind: "other", text: kind.replace(/^as_/u, "") } : read(body);
 }
 
 function booleanIn(json: Json): boolean {

@@ -42,7 +42,7 @@ function importProgram(program: ExportedProgram, options: ImportOptions): Import
       },
     })),
     outputs: outputs.map(({ name }) => name),
-    sizes: new Map([...sizes].map(([extent, { name, min, max, example }]) => [extent, { name, min, max, example }])),
+    sizes,
     ...(apart === null ? {} : { apart }),
   };
 }

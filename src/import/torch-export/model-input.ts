@@ -5,13 +5,14 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { type ExportedGraph, type Size, type TensorMeta, torchDTypes } from "./graph.ts";
-import { type ModelSize, withName } from "./model.ts";
+import type { ImportedSize } from "../model.ts";
+import { withName } from "./model.ts";
 import { isComplex, realDType } from "./weights.ts";
 
 /** The symbols that export left open, as scalars of the Fusion, and what is known of them. */
 export interface Symbols {
   readonly scalars: Map<string, Scalar>;
-  readonly sizes: Map<string, ModelSize>;
+  readonly sizes: Map<string, ImportedSize>;
   readonly ranges: ExportedGraph["ranges"];
 }
 

@@ -4,6 +4,7 @@ import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import type { ExportedGraph, GraphNode } from "./graph.ts";
+import type { ImportedSize } from "../model.ts";
 import type { GroupCollective } from "./group-collective.ts";
 import { replaceTensor } from "../../ir/api/fusion-builder.ts";
 import { fusionState, internals } from "../../ir/api/handle.ts";
@@ -25,16 +26,6 @@ export interface ModelOutput {
   readonly tensor: TensorView;
 }
 
-/** A size that export left open. */
-export interface ModelSize {
-  /** As PyTorch calls it: `s27`. */
-  readonly name: string;
-  readonly min: number | null;
-  readonly max: number | null;
-  /** That of the example with which the model was exported. */
-  readonly example: number | null;
-}
-
 export interface ExportedModel {
   /** Of the file, for messages. */
   readonly path: string;
@@ -42,7 +33,7 @@ export interface ExportedModel {
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly ModelOutput[];
   /** By the name of the extent in the Fusion: `i0`. */
-  readonly sizes: ReadonlyMap<string, ModelSize>;
+  readonly sizes: ReadonlyMap<string, ImportedSize>;
   /** Without in-place ops. */
   readonly graph: ExportedGraph;
   /** The tensor of a value of the graph; null for one that the program does not compute. */

@@ -31,21 +31,14 @@ function namedComputation(reading: Reading): readonly MlirValue[] {
   return sharded(reading.region(firstRegion(reading), sharded(reading.operands, "in_shardings")), "out_shardings");
 }
 
-const note = "as the sharding of its result";
+const placing =
+  "sharding_constraint reshard data_flow_edge func_data_flow_edge all_gather all_slice all_to_all all_reduce " +
+  "reduce_scatter collective_permute replicated_to_unreduced sharded_to_unreduced";
 
 export const shardyRows: Readonly<Record<string, ReadRow>> = {
-  "sdy.sharding_constraint": { read: constraint, note },
-  "sdy.reshard": { read: constraint, note },
-  "sdy.data_flow_edge": { read: constraint, note },
-  "sdy.func_data_flow_edge": { read: constraint, note },
-  "sdy.all_gather": { read: constraint, note },
-  "sdy.all_slice": { read: constraint, note },
-  "sdy.all_to_all": { read: constraint, note },
-  "sdy.all_reduce": { read: constraint, note },
-  "sdy.reduce_scatter": { read: constraint, note },
-  "sdy.collective_permute": { read: constraint, note },
-  "sdy.replicated_to_unreduced": { read: constraint, note },
-  "sdy.sharded_to_unreduced": { read: constraint, note },
+  ...Object.fromEntries(
+    placing.split(" ").map((name) => [`sdy.${name}`, { read: constraint, note: "as the sharding of its result" }]),
+  ),
   "sdy.named_computation": { read: namedComputation, note: "inlined" },
   "sdy.propagation_barrier": { ...identityRow, note: "has no effect" },
   "sdy.sharding_group": { read: () => [], note: "has no effect" },

@@ -40,7 +40,7 @@ import {
   readRow,
 } from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
-import { counter } from "./slices.ts";
+import { counter } from "./shape.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 
 /** The fields of both ops, which spell them differently. */

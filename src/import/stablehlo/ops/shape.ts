@@ -1,12 +1,15 @@
 /** Ops that move elements without computing. */
-import { cast, cat, full, indexSelect, iota, pad, reshape, slice, squeeze, where } from "../../../ir/api/ops.ts";
+import { cat, full, indexSelect, iota, pad, reshape, slice, squeeze, where } from "../../../ir/api/ops.ts";
+import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import type { DType } from "../../../numerics/dtype.ts";
 import { elementCount, positionOf } from "../../../numerics/tensor/host-tensor.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
 import { alongAxis, broadcastTo, permutedTo, withAxes } from "../../views.ts";
+import type { Reader } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
   dtypeIn,
@@ -17,7 +20,6 @@ import {
   ownView,
   type Element,
   type MlirValue,
-  type ValueType,
   ownWhole,
 } from "../value.ts";
 import {
@@ -230,14 +232,17 @@ function iotaValue(reading: Reading): MlirValue {
           return isWide ? BigInt(index) : index;
         })
       : null;
-  return { ...foldedValue(reading, known, () => counting(reading, type, axis, extent)), counts: axis };
+  const counted = (): TensorView => {
+    const dtype = dtypeIn(type);
+    return inDType(counter(reader, extent, axis, type.shape.length, dtype), dtype);
+  };
+  return { ...foldedValue(reading, known, counted), counts: axis };
 }
 
-function counting({ reader }: Reading, type: ValueType, axis: number, extent: number): TensorView {
-  const dtype = dtypeIn(type);
+/** 0, 1, ... along one axis of a tensor of `rank` axes, the others of extent 1. */
+export function counter(reader: Reader, extent: number, axis: number, rank: number, dtype: DType): TensorView {
   const counted = iota(fusionOf(reader), extent, { dtype: dtype === "int64" ? "int64" : "int" });
-  const typed = counted.dtype === dtype ? counted : cast(counted, dtype);
-  return alongAxis(typed, axis, type.shape.length);
+  return alongAxis(counted, axis, rank);
 }
 
 /** From the last index to the first. */

@@ -1,14 +1,12 @@
 /** Slices at positions that the file or a run gives. Positions are clamped, so that a slice lies inside. */
 import { add, clamp, eq, ge, indexSelect, iota, logicalAnd, lt, pad, sub, where } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers } from "../read-attributes.ts";
 import { alongAxis } from "../../views.ts";
-import { type Reader } from "../reader.ts";
 import { fusionOf, splatOf, ownView, type MlirValue, ownWhole } from "../value.ts";
 import { contradicted, madeValue, operandAt, type ReadRow, type Reading, readRow } from "./reading.ts";
-import { sliced } from "./shape.ts";
+import { counter, sliced } from "./shape.ts";
 
 /** Where a slice begins along one axis: clamped, as a number if the file says it. */
 type Start = { readonly kind: "known"; readonly index: number } | { readonly kind: "run"; readonly value: MlirValue };
@@ -27,12 +25,6 @@ function startsOf(reading: Reading, values: readonly MlirValue[], room: readonly
       ? { kind: "run", value }
       : { kind: "known", index: Math.min(Math.max(Number(known), 0), most) };
   });
-}
-
-/** 0, 1, ... along one axis of a tensor of `rank` axes, the others of extent 1. */
-export function counter(reader: Reader, extent: number, axis: number, rank: number, dtype: DType): TensorView {
-  const counted = iota(fusionOf(reader), extent, { dtype: dtype === "int64" ? "int64" : "int" });
-  return alongAxis(counted, axis, rank);
 }
 
 function dynamicSlice(reading: Reading): MlirValue {

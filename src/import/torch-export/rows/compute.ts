@@ -69,25 +69,23 @@ const scaledMm: AtenRow = (o) => {
   return scaledMatmul(x, w, scaleOf(ofX), scaleOf(ofW), options);
 };
 
-const addmm: AtenRow = (o) => {
-  const [alpha, beta, bias] = [o.number("alpha", 1), o.number("beta", 1), o.tensor("self")];
-  const isVector = bias.rank === 1;
-  const product = isVector
-    ? rowsTimes(o, o.tensor("mat1"), o.tensor("mat2"))
-    : { y: matmul(o.tensor("mat1"), o.tensor("mat2")), merged: false };
-  const scaled = alpha === 1 ? product.y : mul(product.y, alpha);
-  const added = raised(beta === 1 ? bias : mul(bias, beta), scaled.rank);
-  return asMatrix(o, add(scaled, added), product.merged);
-};
-
-const baddbmm: AtenRow = (o) => {
-  const y = matmul(o.tensor("batch1"), o.tensor("batch2"));
+/** alpha times a product, and beta times `self`, which is not read where beta is 0. */
+function addedTo(o: NodeOperands, product: TensorView): TensorView {
   const [alpha, beta] = [o.number("alpha", 1), o.number("beta", 1)];
-  const scaled = alpha === 1 ? y : mul(y, alpha);
+  const scaled = alpha === 1 ? product : mul(product, alpha);
   if (beta === 0) return scaled;
   const bias = o.tensor("self");
-  return add(scaled, raised(beta === 1 ? bias : mul(bias, beta), y.rank));
+  return add(scaled, raised(beta === 1 ? bias : mul(bias, beta), scaled.rank));
+}
+
+const addmm: AtenRow = (o) => {
+  const [a, b] = [o.tensor("mat1"), o.tensor("mat2")];
+  if (o.tensor("self").rank !== 1) return addedTo(o, matmul(a, b));
+  const { y, merged } = rowsTimes(o, a, b);
+  return asMatrix(o, addedTo(o, y), merged);
 };
+
+const baddbmm: AtenRow = (o) => addedTo(o, matmul(o.tensor("batch1"), o.tensor("batch2")));
 
 /**
  * A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them.
@@ -147,14 +145,17 @@ function axesOf(o: NodeOperands, x: TensorView): readonly number[] {
   return named.length > 0 ? named : [...x.extents.keys()];
 }
 
+function kept(o: NodeOperands, y: TensorView, axes: readonly number[], x: TensorView): TensorView {
+  return o.flag("keepdim", false) ? keepAxes(y, axes, x) : y;
+}
+
 function reduction(apply: (x: TensorView, axes: readonly number[], o: NodeOperands) => TensorView): AtenRow {
   return (o) => {
     const given = o.tensor("self");
     const axes = axesOf(o, given);
     const dtype = o.dtype();
     const x = dtype === null ? given : inDType(given, dtype);
-    const y = axes.length === 0 ? x : apply(x, axes, o);
-    return o.flag("keepdim", false) && axes.length > 0 ? keepAxes(y, axes, x) : y;
+    return axes.length === 0 ? x : kept(o, apply(x, axes, o), axes, x);
   };
 }
 
@@ -164,24 +165,21 @@ function moments(o: NodeOperands): readonly [variance: TensorView, mean: TensorV
   const axes = axesOf(o, x);
   const unbiased = o.flag("unbiased", true) ? 1 : 0;
   const found = varMean(x, axes, o.number("correction", unbiased));
-  if (!o.flag("keepdim", false)) return [found.variance, found.mean];
-  return [keepAxes(found.variance, axes, x), keepAxes(found.mean, axes, x)];
+  return [kept(o, found.variance, axes, x), kept(o, found.mean, axes, x)];
 }
 
 const argmaxRow: AtenRow = (o) => {
   const x = o.tensor("self");
   if (!o.has("dim")) return o.refuse("argmax over all axes", "argmax over one axis");
   const axis = axisIn(o.whole("dim"), x.rank);
-  const y = argmax(x, axis);
-  return o.flag("keepdim", false) ? keepAxes(y, [axis], x) : y;
+  return kept(o, argmax(x, axis), [axis], x);
 };
 
 /** The largest along an axis, and its index. */
 const maxRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim"), x.rank);
-  const found = [amax(x, [axis]), argmax(x, axis)];
-  return o.flag("keepdim", false) ? found.map((y) => keepAxes(y, [axis], x)) : found;
+  return [amax(x, [axis]), argmax(x, axis)].map((y) => kept(o, y, [axis], x));
 };
 
 function cumulative(run: (tensor: TensorView, axis: number) => TensorView): AtenRow {
