@@ -6,7 +6,7 @@ import { type MeasuredMachine, machineOf } from "../../src/backends/measured-mac
 import { type ExitStatus, exitStatus } from "../../src/cli/exit-status.ts";
 import { measuredTarget } from "../../src/cli/calibrate/command.ts";
 import { addFlags, givenOptions, readValue } from "../../src/cli/flags/option-flags.ts";
-import { profileToPredictWith } from "../../src/cli/flags/profile.ts";
+import { ownProfile, profileToPredictWith } from "../../src/cli/flags/profile.ts";
 import { placesOnCpu, placesOnGpus } from "../../src/cli/ranks/places.ts";
 import { runWhere } from "../../src/cli/ranks/run-in-processes.ts";
 import { processEnvironment, requireSeveralDevices, whereToRun } from "../../src/cli/ranks/where-to-run.ts";
@@ -39,14 +39,16 @@ export function benchCommand(
 ): Command {
   const command = addFlags(new Command("bench"), "bench", benchRows)
     .description(
-      "Times a tensor-parallel primitive or a transformer block: Braid's schedules, the serial form, the compute alone, and PyTorch.",
+      "Times a tensor-parallel primitive or a transformer block: Braid's schedules, the serial form, the compute alone, PyTorch and XLA.",
     )
     .addArgument(new Argument("[primitive]", benchPrimitives.join(", ")).argParser(primitiveOf));
   return command.action(async (primitive: BenchPrimitive | undefined, flags: BenchFlags) => {
     const settings = await benchSettings(command, flags);
     const where = whereToRun(settings.on, settings.devices ?? null, flags.devices);
     requireSeveralDevices(where.devices);
-    const plan = planBench(primitive ?? null, settings, where.devices);
+    const named = flags.profile ?? (settings.on === "cuda" ? await ownProfile(where.devices) : null);
+    const profile = named === null ? null : await profileToPredictWith({ profile: named });
+    const plan = planBench(primitive ?? null, { ...settings, profile }, where.devices);
     requirePeers(plan.implementations, plan.on);
     if (plan.csv !== null) await requireOutput("--out", plan.csv);
     if (plan.plot !== null) await requireOutput("--out", plan.plot);
@@ -153,14 +155,13 @@ function chosen(plan: BenchPlan): Readonly<Record<string, string>> {
  * Flags override the configuration file. Sizes given as flags replace all sizes of the file. Throws what
  * `readBenchConfig` throws.
  */
-async function benchSettings(command: Command, flags: BenchFlags): Promise<BenchSettings> {
-  const { config: file, devices: _, profile: name, out, ...given } = flags;
+async function benchSettings(command: Command, flags: BenchFlags): Promise<Omit<BenchSettings, "profile">> {
+  const { config: file, devices: _, profile: _named, out, ...given } = flags;
   const config = file === undefined ? {} : await readBenchConfig(file);
   const { m: _m, n: _n, k: _k, sizes: _s, ...unsized } = config;
   const isSized = [given.m, given.n, given.k, given.sizes].some((each) => each !== undefined);
-  const profile = name === undefined ? null : await profileToPredictWith({ profile: name });
   const on = measuredTarget(flags.on);
   const { csv, plot } = out ?? { csv: null, plot: null };
   const files = { ...(csv === null ? {} : { csv }), ...(plot === null ? {} : { plot }) };
-  return { ...(isSized ? unsized : config), ...given, ...files, ...givenOptions(command, ["devices"]), on, profile };
+  return { ...(isSized ? unsized : config), ...given, ...files, ...givenOptions(command, ["devices"]), on };
 }

@@ -18,6 +18,7 @@ const columns = [
   "of compute",
   "hidden",
   "of PyTorch",
+  "of XLA",
   "of floor",
   "removed",
   "GB/s",
@@ -88,8 +89,18 @@ function cells(row: BenchRow, colors: Colors): string[] {
   const label = source === "measured" ? labelOf(row) : `${row.name} *`;
   if (figures === null)
     return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
-  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden, overPyTorch, overFloor, removed } =
-    figures;
+  const {
+    median,
+    spread,
+    teraflops,
+    gigabytesPerSecond,
+    computeShare,
+    hidden,
+    overPyTorch,
+    overXla,
+    overFloor,
+    removed,
+  } = figures;
   return [
     label,
     significant(median),
@@ -97,7 +108,7 @@ function cells(row: BenchRow, colors: Colors): string[] {
     optional(teraflops, significant),
     optional(computeShare, percentText),
     optional(hidden, percentText),
-    optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
+    ...[overPyTorch, overXla].map((ratio) => optional(ratio, (value) => `${value.toFixed(2)}x`)),
     optional(overFloor, (value) => `${value.toFixed(3)}x`),
     optional(removed, percentText),
     optional(gigabytesPerSecond, significant),
@@ -135,6 +146,7 @@ const comparisons: readonly Comparison[] = [
   { title: "share of compute-only", ratioOf: ({ computeShare }) => computeShare },
   { title: "speedup over serial", ratioOf: ({ overSerial }) => overSerial },
   { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
+  { title: "speedup over XLA's better path", ratioOf: ({ overXla }) => overXla },
 ];
 
 /** Empty for a single size, whose table has everything. */

@@ -44,7 +44,7 @@ export function planBench(primitive: BenchPrimitive | null, settings: BenchSetti
   return {
     primitive: named,
     problems: named === "block" ? blocks(settings, devices) : matmuls(named, settings, devices),
-    implementations: withBaselines(settings.impl ?? usualImplementations(named, on)),
+    implementations: withBaselines(settings.impl ?? usualImplementations(named, on, profile)),
     devices,
     on,
     iterations: settings.iterations ?? standard.iterations,
@@ -124,23 +124,28 @@ function refuse(
 }
 
 /**
- * The default implementations: nvFuser's forms without rewrites; on GPUs also with the rewrites that help at most
- * sizes, and PyTorch's implementations.
+ * The default implementations: what is chosen with a profile, nvFuser's forms without rewrites; on GPUs also with the
+ * rewrites that help at most sizes, and the implementations of PyTorch and JAX.
  */
-function usualImplementations(primitive: BenchPrimitive, on: Target): readonly Implementation[] {
+function usualImplementations(
+  primitive: BenchPrimitive,
+  on: Target,
+  profile: MachineProfile | null,
+): readonly Implementation[] {
   const lowered =
     primitive === "block"
       ? ["braid;chunks=1,4;backend=nccl", "braid;chunks=4;backend=cuda"]
       : ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
   const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
-  const own = [...lowered, ...(on === "cuda" && primitive !== "block" ? [rewritten] : [])].flatMap((text) =>
-    parseImplementations(text, "--impl"),
-  );
+  const chosen = profile === null ? [] : ["braid;scheduleChoice=auto"];
+  const texts = [...chosen, ...lowered, ...(on === "cuda" && primitive !== "block" ? [rewritten] : [])];
+  const own = texts.flatMap((text) => parseImplementations(text, "--impl"));
   if (on === "cpu") return own;
   const inPeersMemory: readonly PeerName[] =
     primitive === "tp-allreduce" ? ["torch-one-shot", "torch-two-shot"] : ["torch-async-tp"];
   const compiled: readonly PeerName[] = primitive === "block" ? ["torch-nccl-compile", "torch-async-tp-compile"] : [];
-  const peers: readonly PeerName[] = ["torch-nccl", ...inPeersMemory, ...compiled, "torch-compute-only"];
+  const xla: readonly PeerName[] = primitive === "block" ? ["xla"] : ["xla", "xla-shard-map"];
+  const peers: readonly PeerName[] = ["torch-nccl", ...inPeersMemory, ...compiled, "torch-compute-only", ...xla];
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 

@@ -1,7 +1,7 @@
 /** One row of the results, with the figures that derive from it and from the two baselines. */
 import { quantile as interpolated } from "d3-array";
 import { invariant } from "../../src/support/invariant.ts";
-import { torchPaths } from "./implementation.ts";
+import { torchPaths, xlaPaths } from "./implementation.ts";
 import type { Measured } from "./measure.ts";
 import type { Traced } from "./traced-run.ts";
 import { type BenchProblem, flops, isBlock, received } from "./bench-problem.ts";
@@ -42,6 +42,8 @@ export interface Figures {
   readonly overSerial: number | null;
   /** The time of PyTorch's better path over this one's. */
   readonly overPyTorch: number | null;
+  /** The time of XLA's better path over this one's. */
+  readonly overXla: number | null;
   /** The largest `overPyTorch` that the bound allows: PyTorch's better path over the greater of compute-only and bytes. */
   readonly boundOverPyTorch: number | null;
   /** Of a block: the time over the floor, the greater of compute-only and bytes. */
@@ -58,6 +60,7 @@ export function benchRows(problem: BenchProblem, measured: readonly Measured[]):
     compute: medianOf(measured, "compute-only"),
     serial: medianOf(measured, "serial"),
     pyTorch: least(torchPaths.map((name) => medianOf(measured, name))),
+    xla: least(xlaPaths.map((name) => medianOf(measured, name))),
   };
   const own = measured.map(({ implementation: { name, said }, note, result }): BenchRow => {
     const common = { problem, name, option: said, source: "measured", note };
@@ -99,9 +102,11 @@ interface Compared {
   readonly serial: number | null;
   /** PyTorch's better path. */
   readonly pyTorch: number | null;
+  /** XLA's. */
+  readonly xla: number | null;
 }
 
-const nothingToCompare: Compared = { compute: null, serial: null, pyTorch: null };
+const nothingToCompare: Compared = { compute: null, serial: null, pyTorch: null, xla: null };
 
 function least(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
@@ -118,7 +123,7 @@ function figuresOf(
   problem: BenchProblem,
   name: string,
   times: readonly number[],
-  { compute, serial, pyTorch }: Compared,
+  { compute, serial, pyTorch, xla }: Compared,
 ): Figures {
   const median = quantile(times, 0.5);
   const multiplies = name !== "communication-only";
@@ -135,6 +140,7 @@ function figuresOf(
     computeShare: multiplies && compute !== null ? compute / median : null,
     overSerial: isFull && serial !== null ? serial / median : null,
     overPyTorch: isFull && pyTorch !== null ? pyTorch / median : null,
+    overXla: isFull && xla !== null ? xla / median : null,
     boundOverPyTorch: isFull && pyTorch !== null && floor !== null ? pyTorch / floor : null,
     overFloor: blockFloor === null ? null : median / blockFloor,
     removed:

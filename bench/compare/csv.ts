@@ -35,6 +35,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["share of communication hidden", ({ figures }) => figures?.hidden ?? null],
   ["speedup over serial", ({ figures }) => figures?.overSerial ?? null],
   ["speedup over PyTorch", ({ figures }) => figures?.overPyTorch ?? null],
+  ["speedup over XLA", ({ figures }) => figures?.overXla ?? null],
   ["bound of the speedup over PyTorch", ({ figures }) => figures?.boundOverPyTorch ?? null],
   ["time over the floor", ({ figures }) => figures?.overFloor ?? null],
   ["part of PyTorch beyond the floor removed", ({ figures }) => figures?.removed ?? null],

@@ -19,7 +19,7 @@ const ownOptions = {
 
 export type OwnName = keyof typeof ownOptions;
 
-/** Implementations that run in PyTorch, with their names in bench/peers/torch_peer.py. */
+/** Implementations that run in Python, in PyTorch or JAX, with their names in bench/peers/torch_peer.py. */
 export const peerImplementations = {
   "torch-compute-only": "compute-only",
   "torch-nccl": "nccl",
@@ -32,6 +32,8 @@ export const peerImplementations = {
   "torch-one-shot-graph": "one-shot-graph",
   "torch-two-shot-graph": "two-shot-graph",
   "transformer-engine": "transformer-engine",
+  xla: "xla",
+  "xla-shard-map": "xla-shard-map",
 } as const;
 
 export type PeerName = keyof typeof peerImplementations;
@@ -48,6 +50,8 @@ export const torchPaths = [
   "torch-one-shot-graph",
   "torch-two-shot-graph",
 ] as const satisfies readonly PeerName[];
+
+export const xlaPaths = ["xla", "xla-shard-map"] as const satisfies readonly PeerName[];
 
 export type Implementation =
   | {

@@ -46,6 +46,8 @@ export async function traceRun(
   { program, prepared, timeout, barrier, profile, serial }: TracingOptions,
   exchange: Exchange,
 ): Promise<Outcome<Traced>> {
+  // The first run without a graph has cold caches and an idle driver.
+  await prepared.execute({ timeout, trace: true });
   await barrier();
   const { trace, origins = [], milliseconds } = await prepared.execute({ timeout, trace: true });
   const all = await exchange({ kind: "done", value: pack(trace, origins, milliseconds) });

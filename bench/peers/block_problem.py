@@ -116,6 +116,21 @@ class BlockProblem:
         error = max(self.error(name, results) for name in self.expected())
         return {"error": error, "bound": self.bound()}
 
+    def for_xla(self):
+        from xla import block_of
+
+        tensors = {}
+        for spec in self.request["tensors"]:
+            whole = self.whole(spec)
+            rows = whole.reshape(-1, whole.shape[-1]) if whole.dim() == 3 else whole
+            tensors[spec["name"]] = (rows, spec["cut"])
+        return block_of(self.request["sizes"], tensors, self.shares_tokens, self.world)
+
+    def check_xla(self, results):
+        """All elements of all devices' results."""
+        pairs = [(results[name].float(), wanted.reshape(results[name].shape)) for name, wanted in self.expected().items()]
+        return {"error": max(((own - wanted).norm() / wanted.norm()).item() for own, wanted in pairs), "bound": self.bound()}
+
     def kernels(self, impl):
         """Milliseconds in products, in attention and in other kernels of one run, without communication."""
         times = [0, 0, 0]

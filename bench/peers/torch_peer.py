@@ -42,23 +42,28 @@ class Problem:
             raise ValueError(f"m = {m} does not divide by {world} GPUs")
         self.rank, self.world, self.group_name = rank, world, group_name
         device = torch.device("cuda", torch.cuda.current_device())
-        generator = torch.Generator(device=device).manual_seed(seed * 1009 + rank)
         kind = DTYPES[dtype]
-
-        def draw(rows, columns):
-            return (torch.rand(rows, columns, generator=generator, device=device) * 2 - 1).to(kind)
-
-        self.weight = draw(n, k).t()
         self.rows = m // world
+
+        def operands(of):
+            """Of a rank: A, or its rows that are gathered, and the weight [n, k]."""
+            generator = torch.Generator(device=device).manual_seed(seed * 1009 + of)
+            draw = lambda rows: (torch.rand(rows, k, generator=generator, device=device) * 2 - 1).to(kind)
+            weight = draw(n)
+            return draw(self.rows if primitive == "tp-columnwise" else m), weight
+
+        self.operands = operands
+        own, weight = operands(rank)
+        self.weight = weight.t()
         if primitive == "tp-columnwise":
-            self.shard = draw(self.rows, k)
+            self.shard = own
             self.whole = torch.empty(m, k, dtype=kind, device=device)
             dist.all_gather_into_tensor(self.whole, self.shard)
             self.out = torch.empty(m, n, dtype=kind, device=device)
             self.gathered = torch.empty_like(self.whole)
             self.impls = {"compute-only": self.product, "nccl": self.gather_product, "async-tp": self.fused_gather}
         else:
-            self.whole = draw(m, k)
+            self.whole = own
             self.partial = torch.empty(m, n, dtype=kind, device=device)
             self.out = torch.empty(self.rows, n, dtype=kind, device=device)
             self.impls = {"compute-only": self.partial_product}
@@ -224,13 +229,61 @@ class Problem:
                 expected, actual = expected[mine], result[rows[mine] - self.rank * self.rows]
             else:
                 actual = result[rows]
-        terms = self.whole.shape[1] * (self.world if reduces else 1)
-        # One rounding of each partial and one of their sum, in the dtype; products and sums in float32.
-        bound = (2 if reduces else 1) * torch.finfo(result.dtype).eps * max(1.0, expected.abs().max().item()) + terms * 1.2e-7
         if expected.numel() == 0:
             raise ValueError("not checked: none of the sampled rows is on this rank")
+        return self.compared(actual, expected, reduces)
+
+    def compared(self, actual, expected, reduces):
+        terms = self.whole.shape[1] * (self.world if reduces else 1)
+        # One rounding of each partial and one of their sum, in the dtype; products and sums in float32.
+        bound = (2 if reduces else 1) * torch.finfo(actual.dtype).eps * max(1.0, expected.abs().max().item()) + terms * 1.2e-7
         error = (actual.float() - expected).abs().max().item()
         return {"error": error, "bound": bound * (self.world if reduces else 1)}
+
+    def for_xla(self):
+        from xla import matmul_of
+
+        self.of_all = list(zip(*map(self.operands, range(self.world))))
+        return matmul_of(self.primitive, *self.of_all, self.world)
+
+    def check_xla(self, results):
+        """Sampled rows of all devices' results."""
+        axis = 0 if self.primitive == "tp-columnwise" else 1
+        x, w = (torch.cat(each, axis) for each in self.of_all)
+        rows = torch.arange(0, x.shape[0], max(1, x.shape[0] // 64), device=x.device)
+        return self.compared(results[rows], x[rows].float() @ w.t().float(), self.primitive != "tp-columnwise")
+
+
+class XlaContenders:
+    """JAX's, for all GPUs of a host in rank 0's process. Other ranks answer with no time: the slowest rank counts."""
+
+    def __init__(self, problem, primitive, rank, world):
+        self.problem, self.rank, self.made = problem, rank, None
+        alone = importlib.util.find_spec("jax") is not None and world <= torch.cuda.device_count()
+        self.names = (["xla"] if primitive == "block" else ["xla", "xla-shard-map"]) if alone else []
+
+    def ready(self):
+        if self.made is None:
+            self.made = self.problem.for_xla()
+        return self.made
+
+    def run(self, impl, runs):
+        times = [self.ready().iteration(impl) if self.rank == 0 else (0, 0) for _ in range(runs)]
+        return {"ms": [ms for ms, _ in times], "host_us": [host for _, host in times]}
+
+    def row(self, impl):
+        return {"host_us": self.ready().iteration(impl)[1] if self.rank == 0 else 0}
+
+    def validate(self, impl):
+        """On rank 0, for all devices."""
+        if self.rank != 0:
+            return {"error": 0, "bound": 1}
+        return self.problem.check_xla(self.ready().results(impl))
+
+    def close(self):
+        if self.made is not None:
+            self.made.close()
+        self.made = None
 
 
 def timed(problem, impl):
@@ -277,7 +330,7 @@ def main():
 
     if torch.__version__ < "2.10":
         symm_mem.enable_symm_mem_for_group(group_name)
-    problem = None
+    problem = xla = None
     # A library that prints must not break the protocol: answers go to a copy of standard output, prints to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -302,7 +355,8 @@ def main():
             if request["do"] == "setup":
                 if problem is not None:
                     problem.close()
-                problem = None
+                    xla.close()
+                problem = xla = None
                 gc.collect()
                 torch.cuda.empty_cache()
                 if request["primitive"] == "block":
@@ -313,17 +367,22 @@ def main():
                 else:
                     wanted = ("primitive", "m", "n", "k", "dtype", "seed")
                     problem = Problem(*(request[name] for name in wanted), rank, world, group_name)
-                answer({"impls": list(problem.impls), "kernels": hasattr(problem, "kernels")})
+                xla = XlaContenders(problem, request["primitive"], rank, world)
+                answer({"impls": [*problem.impls, *xla.names], "kernels": hasattr(problem, "kernels")})
             elif problem is None:
                 answer({"failed": "setup comes first"})
             elif request["do"] == "run":
-                answer(run(problem, request["impl"], request["runs"]))
+                impl, runs = request["impl"], request["runs"]
+                answer(xla.run(impl, runs) if impl in xla.names else run(problem, impl, runs))
             elif request["do"] == "row":
-                answer(row(problem, request["impl"], request["runs"]))
+                impl = request["impl"]
+                answer(xla.row(impl) if impl in xla.names else row(problem, impl, request["runs"]))
             elif request["do"] == "validate":
-                answer(problem.validate(request["impl"]))
+                impl = request["impl"]
+                answer((xla if impl in xla.names else problem).validate(impl))
             elif request["do"] == "kernels":
-                answer(problem.kernels(request["impl"]))
+                impl = request["impl"]
+                answer({"failed": "not traced"} if impl in xla.names else problem.kernels(impl))
             elif request["do"] == "values":
                 answer(problem.values(request["output"], request["indices"]))
             else:

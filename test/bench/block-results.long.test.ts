@@ -174,6 +174,7 @@ it("has a configuration for all models, cuts and passes beside every path of PyT
   const paths = usual.map(({ name }) => name).filter((name) => isOneOf(torchPaths, name));
   expect(paths).toHaveLength(4);
   expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...paths]));
+  expect(usual.map(({ name }) => name)).toContain("xla");
 });
 
 describe.each(["small-llama", "small-gpt"] as const)("%s with tokens shared between the linears of tp", (model) => {

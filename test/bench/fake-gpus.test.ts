@@ -35,12 +35,14 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
       "--impl",
       "torch-async-tp",
       "--impl",
+      "xla",
+      "--impl",
       "transformer-engine",
     );
     expect(stderr.trimEnd().split("\n")).toEqual([
       "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: preparing",
-      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 5 contenders, 0 of 6 iterations",
-      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 5 contenders, 5 of 6 iterations",
+      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 6 contenders, 0 of 6 iterations",
+      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 6 contenders, 5 of 6 iterations",
     ]);
     const { machine, rows } = JSON.parse(stdout) as {
       readonly machine: { readonly device: string };
@@ -50,7 +52,11 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
         readonly hostMicroseconds: number | null;
         readonly hostInRowMicroseconds: number | null;
         readonly failure: string | null;
-        readonly figures: { readonly times: readonly number[]; readonly overPyTorch: number | null } | null;
+        readonly figures: {
+          readonly times: readonly number[];
+          readonly overPyTorch: number | null;
+          readonly overXla: number | null;
+        } | null;
       }[];
     };
     expect(machine.device).toBe("Fake GPU, CUDA 13.0");
@@ -60,9 +66,10 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
       "braid",
       "torch-nccl",
       "torch-async-tp",
+      "xla",
       "transformer-engine",
     ]);
-    for (const { figures, hostMicroseconds, hostInRowMicroseconds, partOfBound } of rows.slice(0, 5)) {
+    for (const { figures, hostMicroseconds, hostInRowMicroseconds, partOfBound } of rows.slice(0, 6)) {
       expect(figures?.times).toHaveLength(6);
       expect(hostMicroseconds).toBeGreaterThan(0);
       expect(hostInRowMicroseconds).toBeGreaterThan(0);
@@ -72,6 +79,7 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
     expect(rows[3]?.figures?.times).toEqual(Array.from({ length: 6 }, () => 3 * 1.1));
     expect(rows[3]).toMatchObject({ hostMicroseconds: 10 * (3 * 1.1), hostInRowMicroseconds: (10 * (3 * 1.1)) / 20 });
     expect(rows[3]?.figures?.overPyTorch).toBeCloseTo(2 / 3, 12);
-    expect(rows[5]).toMatchObject({ figures: null, failure: "not available here for tp-columnwise" });
+    expect(rows[3]?.figures?.overXla).toBeCloseTo(4 / 3, 12);
+    expect(rows[6]).toMatchObject({ figures: null, failure: "not available here for tp-columnwise" });
   }, 120_000);
 });

@@ -8,13 +8,13 @@ import process from "node:process";
 
 interface Request {
   readonly do: "setup" | "run" | "row" | "validate" | "kernels" | "exit";
-  readonly impl: "compute-only" | "nccl" | "async-tp";
+  readonly impl: "compute-only" | "nccl" | "async-tp" | "xla";
   readonly runs: number;
 }
 
 // oxlint-disable-next-line node/no-process-env -- how a test speaks to this process
 const { FAKE_PEER: manner = "well", RANK: rank = "0" } = process.env;
-const times = { "compute-only": 1, nccl: 3, "async-tp": 2 } as const;
+const times = { "compute-only": 1, nccl: 3, "async-tp": 2, xla: 4 } as const;
 
 function timeOf(impl: Request["impl"]): number {
   return times[impl] * (1 + Number(rank) / 10);

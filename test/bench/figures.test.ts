@@ -26,6 +26,8 @@ const measured: readonly Measured[] = [
   timed("braid;streams=1", 16),
   timed("torch-nccl", 13.2),
   timed("torch-async-tp", 12.1),
+  timed("xla", 16.5),
+  timed("xla-shard-map", 15.4),
   timed("communication-only", 4),
   {
     implementation: at(parseImplementations("transformer-engine", "test"), 0),
@@ -43,6 +45,7 @@ describe("figures", () => {
     const braid = figuresOf("braid");
     expect(braid).toMatchObject({ median: 11, spread: 0.5, computeShare: 10 / 11, hidden: 3 / 4, overSerial: 14 / 11 });
     expect(braid?.overPyTorch).toBeCloseTo(1.1, 12);
+    expect(braid?.overXla).toBeCloseTo(1.4, 12);
     expect(braid?.teraflops).toBeCloseTo((2 * 32_768 * 8192 * 16_384) / 11e9, 9);
     // Seven of eight shards of [m / 8, k] come in.
     expect(braid?.gigabytesPerSecond).toBeCloseTo(((7 / 8) * 32_768 * 16_384 * 2) / 11e6, 9);
@@ -81,9 +84,9 @@ describe("figures", () => {
   it("go into CSV with quotes where they are needed, and into a picture where they have a rate", () => {
     const lines = csvText(rows, { device: "GPU <1>" }).trimEnd().split("\n");
     expect(lines).toHaveLength(1 + measured.length + 3);
-    expect(lines[8]).toMatch(/^transformer-engine,,,,,32768,8192,16384,bfloat16,,,8,.*,measured,,"no ""te"", sorry"$/);
+    expect(lines[10]).toMatch(/^transformer-engine,,,,,32768,8192,16384,bfloat16,,,8,.*,measured,,"no ""te"", sorry"$/);
     const picture = plotSvg(rows, { device: "GPU <1>" });
-    expect(picture.match(/<rect x=/g)).toHaveLength(6 + 3);
+    expect(picture.match(/<rect x=/g)).toHaveLength(8 + 3);
     expect(picture).toContain("8 x GPU &lt;1&gt;");
     expect(picture).toContain(">TFLOP/s of each device");
     expect(picture).not.toMatch(/NaN|Infinity|undefined/);
@@ -184,7 +187,7 @@ describe("the part of what is possible", () => {
       `${part(0.75, 2.5 / 2.1)}braid (streams=1)`,
       `${part(1.5, 2.5 / 2.1)}the best of Braid's implementations at each size`,
     ]);
-    expect(csvText(rows, { device: "GPU" })).toContain(`,${1.5},${1.5 / bytes},`);
+    expect(csvText(rows, { device: "GPU" })).toContain(`,${1.5},,${1.5 / bytes},`);
   });
 
   it("is not told for one size, without PyTorch, or where PyTorch is at the bound", () => {

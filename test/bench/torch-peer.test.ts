@@ -42,7 +42,7 @@ describe("PyTorch's process", () => {
       expect(peer.ready).toMatchObject({ ready: 1, torch: "fake" });
       expect(await setUpPeer(peer, { ...problem, seed: 0 }, exchangeAlone)).toEqual({
         kind: "done",
-        value: { impls: ["compute-only", "nccl", "async-tp"], tellsKernels: true },
+        value: { impls: ["compute-only", "nccl", "async-tp", "xla"], tellsKernels: true },
       });
       const contender = peerContender(asked("torch-nccl"), peer, ability);
       const timing = { milliseconds: 3 * 1.1, hostMicroseconds: 30 * 1.1 };
