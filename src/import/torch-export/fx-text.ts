@@ -34,10 +34,12 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     const meta = annotation === null ? null : metaIn(source, annotation);
     if (meta !== null) tensors.set(name, meta);
   };
-  /** A parameter without a shape may be one that nothing reads: a size, or a mesh. */
+  const opaque = new Set(["None"]);
+  /** A parameter without a shape may be one that no op reads: a size, or a mesh. */
   const input = (value: string, annotation: Expression | null, kind: GraphInput): void => {
     define(value, annotation);
     inputs.push(tensors.has(value) ? kind : { kind: "fixed" });
+    if (!tensors.has(value)) opaque.add(value);
   };
   const valueOf = (name: string, position: number): string | null => {
     const value = values.get(name);
@@ -90,7 +92,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
         assign(statement);
         break;
       case "return":
-        for (const each of returned(statement.value)) {
+        for (const each of returned(statement.value, opaque)) {
           const value = each.kind === "name" ? valueOf(each.name, each.position) : null;
           outputs.push(value ?? refuse(source, each.position));
         }
@@ -221,9 +223,10 @@ function metaIn(source: DumpSource, annotation: Expression): TensorMeta | null {
   return { dtype, sizes: sizes.map(sizeOf), strides: [], offset: 0 };
 }
 
-/** What `return (a, b)` and `return pytree.tree_unflatten((a, b), self._out_spec)` return; None for no tensor. */
-function returned(value: Expression): readonly Expression[] {
-  if (value.kind === "call") return value.args[0] === undefined ? [] : returned(value.args[0].value);
+/** What `return (a, b)` and `return pytree.tree_unflatten((a, b), self._out_spec)` return, but for what is no tensor. */
+function returned(value: Expression, opaque: ReadonlySet<string>): readonly Expression[] {
+  if (value.kind === "call") return value.args[0] === undefined ? [] : returned(value.args[0].value, opaque);
   const all = value.kind === "list" ? value.items : [value];
-  return all.filter((each) => each.kind !== "name" || each.name !== "None");
+  const tensors = all.filter((each) => each.kind !== "name" || !opaque.has(each.name));
+  return tensors.length === 0 ? all : tensors;
 }

@@ -164,6 +164,13 @@ it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
 const forward = (...lines: readonly string[]): string =>
   ['def forward(self, x: "f32[2, 3]"):', ...lines].join("\n    ");
 
+it("returns the tensors alone: a graph of AOTAutograd also returns None and meshes", async () => {
+  const text =
+    'def forward(self, x: "f32[2]", mesh):\n    y = torch.ops.aten.neg.default(x)\n    return (y, None, mesh)';
+  const { inputs, outputs } = await importModel(text, { file: "graph.fx" });
+  expect([inputs.map(({ names }) => names[0]), outputs]).toEqual([["x"], ["y"]]);
+});
+
 it.each<[string, string, string, RegExp, number]>([
   ["code without shapes", "def forward(self, x):\n    return (x,)", "model-unsupported", /print_readable/u, 2],
   ["no graph", "class GraphModule(torch.nn.Module):\n    pass", "model-syntax", /no def forward/u, 1],
