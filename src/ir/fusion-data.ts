@@ -101,8 +101,8 @@ interface MarkerOperands {
   readonly float8Linear: { x: unknown; weight: unknown };
 }
 
-export type Float8Recipe = "rowwise" | "tensorwise";
-export const float8Recipes: readonly Float8Recipe[] = ["rowwise", "tensorwise"];
+export type Float8Recipe = "rowwise" | "tensorwise" | "blockwise";
+export const float8Recipes: readonly Float8Recipe[] = ["rowwise", "tensorwise", "blockwise"];
 
 export type MarkerName = keyof MarkerOperands;
 

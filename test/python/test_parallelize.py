@@ -665,8 +665,8 @@ class Whole(unittest.TestCase):
         for save in ("some", True, -1):
             found = refusal(lambda s=save: torch_parallelize.parallelize(llama(), mesh, save=s))
             self.assertEqual(found.place, "parallelize, save")
-        found = refusal(lambda: torch_parallelize.parallelize(llama(), mesh, fp8="blockwise"))
-        self.assertEqual((found.place, found.expected), ("parallelize, fp8", '"rowwise" or "tensorwise"'))
+        found = refusal(lambda: torch_parallelize.parallelize(llama(), mesh, fp8="columnwise"))
+        self.assertEqual((found.place, found.expected), ("parallelize, fp8", '"rowwise", "tensorwise" or "blockwise"'))
 
 
 if __name__ == "__main__":

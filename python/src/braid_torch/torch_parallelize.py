@@ -40,14 +40,15 @@ def parallelize(
     `save`: what the forward pass keeps for the backward pass: "minimal" (results of matmuls and attention), "all", or
     the most bytes of whole tensors for each block. What is not kept is computed again.
     `fp8`: plans multiply the linears of blocks in floats of 8 bits, forward and backward, quantized with scales of now of
-    their rows ("rowwise") or of tensors ("tensorwise"), as torchao's recipes of these names.
+    their rows ("rowwise") or of tensors ("tensorwise"), as torchao's recipes of these names, or of blocks ("blockwise"),
+    as in DeepSeek-V3.
 
     Call it before fully_shard, checkpoint_wrapper and torch.compile. Raises Refusal, a ValueError.
     """
     _require_save(save)
-    if fp8 not in (None, "rowwise", "tensorwise"):
+    if fp8 not in (None, "rowwise", "tensorwise", "blockwise"):
         fix = "choose one, or leave it out"
-        raise Refusal("plan-mismatch", "parallelize, fp8", repr(fp8), '"rowwise" or "tensorwise"', fix)
+        raise Refusal("plan-mismatch", "parallelize, fp8", repr(fp8), '"rowwise", "tensorwise" or "blockwise"', fix)
     _require_whole(model)
     given = [each for each in model.parameters() if isinstance(each, DTensor)]
     own = _mesh(mesh if mesh is not None or not given else given[0].device_mesh)

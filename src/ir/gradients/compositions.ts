@@ -122,7 +122,8 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | 
     const ofA = recipe === "tensorwise" ? "float8_e5m2" : "float8_e4m3fn";
     return {
       x: () => float8Product(only(g), permute(weight, [1, 0]), recipe, { ofA, parts }),
-      weight: () => inDType(float8Product(columnsOf(only(g)), columnsOf(x), recipe, { ofA }), weight.dtype),
+      weight: () =>
+        inDType(float8Product(columnsOf(only(g)), columnsOf(x), recipe, { ofA, ofRows: null }), weight.dtype),
     };
   },
   // The rotation in the other direction.

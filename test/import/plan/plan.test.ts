@@ -64,7 +64,7 @@ describe("fp8", () => {
       expect(scaled(differentiated)).toBe(5);
       expect(print(lower(differentiated.fusion))).toContain("scaled_linear(");
     }
-    expect(refused({ ...lines, fp8: "blockwise" })).toMatchObject({ message: "the plan has an unknown recipe" });
+    expect(refused({ ...lines, fp8: "columnwise" })).toMatchObject({ message: "the plan has an unknown recipe" });
   });
 
   it.each([

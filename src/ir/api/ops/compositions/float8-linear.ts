@@ -18,10 +18,11 @@ import { abs } from "../functions.ts";
 import { amax, sum } from "../reductions.ts";
 
 /**
- * `linear` of operands that are quantized, with scales of rows (`rowwise`) or of tensors (`tensorwise`). So are both
- * gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
+ * `linear` of operands that are quantized, with scales of rows (`rowwise`), tensors (`tensorwise`) or blocks
+ * (`blockwise`). So are both gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
  * `tensorwise`, in float8_e5m2. Sums of the forward pass may be kept in the bits of tensor cores (`fastAccumulation`),
- * those of gradients not. A product of a depth that 16 does not divide is not quantized. Throws `shape-mismatch`,
+ * those of gradients and of blocks not. A product of a depth that 16 does not divide is not quantized, nor by blocks one of
+ * a depth that 128 does not divide: blocks are 1 x 128, and of weights 128 x 128, as in DeepSeek-V3. Throws `shape-mismatch`,
  * `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  *
  * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
@@ -37,7 +38,7 @@ export function float8Linear(
 ): TensorView {
   const place = floatCall("float8Linear", [x, weight]);
   for (const name of ["in", "out"] as const) requireParts(name, parts[name], place);
-  const y = float8Product(x, weight, recipe, { parts: parts.in, fastAccumulation: true });
+  const y = float8Product(x, weight, recipe, { parts: parts.in, ofRows: parts.out, fastAccumulation: true });
   mark(y, {
     name: "float8Linear",
     operands: { x: x.id, weight: weight.id },
@@ -68,9 +69,18 @@ function requireParts(name: keyof Float8Parts, count: number | undefined, place:
 interface ProductOptions extends Pick<ScaledOptions, "fastAccumulation"> {
   /** What a is quantized to; float8_e4m3fn unless given. */
   readonly ofA?: DType;
-  /** By rows, so many parts of K have scales of their own; 1 unless given. */
+  /** By rows, so many parts of K have scales of their own; by blocks, each is of whole blocks. 1 unless given. */
   readonly parts?: number | undefined;
+  /** By blocks, so many parts of b's rows are of whole blocks, if it is a weight: 1 unless given, and null if it is none. */
+  readonly ofRows?: number | undefined | null;
 }
+
+/** What the scales of a and b are of, and what divides a depth that is quantized. */
+const recipes: Readonly<Record<Float8Recipe, readonly [a: Granularity, b: Granularity, step: number]>> = {
+  rowwise: ["row", "row", 16],
+  tensorwise: ["tensor", "tensor", 16],
+  blockwise: ["1x128", "128x128", scaledBlock],
+};
 
 /** a [.., K] b [N, K]^T in the dtype of a. */
 export function float8Product(
@@ -81,7 +91,8 @@ export function float8Product(
 ): TensorView {
   const { parts = 1 } = options;
   const depth = constantValue(at(b.extents, b.rank - 1));
-  if (b.rank !== 2 || depth === null || depth % 16 !== 0 || a.dtype === "double") return linear(a, b);
+  const step = recipes[recipe][2] * (recipe === "blockwise" ? parts : 1);
+  if (b.rank !== 2 || depth === null || depth % step !== 0 || a.dtype === "double") return linear(a, b);
   const isCut = recipe === "rowwise" && parts > 1 && depth % (16 * parts) === 0;
   return isCut
     ? sum(scaledProduct(partsFirst(a, parts), partsFirst(b, parts), recipe, options), [0])
@@ -101,14 +112,19 @@ function scaledProduct(
   a: TensorView,
   b: TensorView,
   recipe: Float8Recipe,
-  { ofA = "float8_e4m3fn", fastAccumulation = false }: ProductOptions,
+  { ofA = "float8_e4m3fn", fastAccumulation = false, ofRows = 1 }: ProductOptions,
 ): TensorView {
-  const granularity = recipe === "rowwise" ? "row" : "tensor";
-  const quantized = (x: TensorView, dtype: DType): readonly [TensorView, TensorView] => {
-    const { values, scale } = quantize(x, { granularity, dtype });
-    return [values, recipe === "rowwise" ? squeeze(scale, [x.rank - 1]) : scale];
+  const quantized = (x: TensorView, dtype: DType, by: Granularity): readonly [TensorView, TensorView] => {
+    const { values, scale } = quantize(x, { granularity: by, dtype });
+    return [values, by === "row" ? squeeze(scale, [x.rank - 1]) : scale];
   };
-  const [p, q] = inCommon(a, () => [quantized(a, ofA), quantized(b, "float8_e4m3fn")] as const);
+  const [granularity, ofB] = recipes[recipe];
+  const rows = constantValue(at(b.extents, b.rank - 2)) ?? 1;
+  const hasWhole = ofB !== "128x128" || (ofRows !== null && rows % (ofRows * scaledBlock) === 0);
+  const [p, q] = inCommon(
+    a,
+    () => [quantized(a, ofA, granularity), quantized(b, "float8_e4m3fn", hasWhole ? ofB : granularity)] as const,
+  );
   return scaledLinear(p[0], q[0], p[1], q[1], { dtype: a.dtype, fastAccumulation });
 }
 
