@@ -327,7 +327,7 @@ def runs() -> None:
     check("checkpointing", lambda: trained(plan, checkpoint=True))
     check("micro-batches in flight", lambda: trained(plan, micro=3))
     check("lengths", lambda: trained(plan, lengths=(256, 128, 512)))
-    for scales in ("rowwise", "tensorwise"):
+    for scales in ("rowwise", "tensorwise", "blockwise"):
         # Beside bfloat16.
         check(f"8-bit floats, {scales}", lambda scales=scales: trained(plan, steps=50, bound=0.2, fp8=scales))
     check("main_grad", lambda: trained(plan, main_grad=True))

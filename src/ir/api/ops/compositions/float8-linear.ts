@@ -180,24 +180,30 @@ export function quantize(tensor: TensorView, options: QuantizeOptions = {}): Qua
   const place = floatCall("quantize", [tensor]);
   requireDType(dtype, place);
   const whole = inDType(tensor, "float");
-  const shape = blockShape(whole.extents, granularity, place);
-  const x = shape === null ? whole : reshape(whole, shape.extents);
+  const blocks = blocksOf(whole.extents, granularity, place);
+  const turned = (each: TensorView): TensorView => (blocks?.order ? permute(each, blocks.order) : each);
+  const x = blocks === null ? whole : turned(reshape(whole, blocks.extents));
   const all = Array.from({ length: x.rank }, (_, axis) => axis);
-  const axes = shape?.axes ?? (granularity === "row" ? [x.rank - 1] : all);
+  const axes = blocks === null && granularity === "row" ? [x.rank - 1] : all.slice(blocks?.within ?? 0);
   const peak = (): TensorView => maximum(amax(abs(x), axes), leastPeak);
   const found = options.scale ?? div(peak(), Number(dtypes[dtype].most));
   const scale =
-    granularity === "tensor" || (shape === null && options.scale !== undefined) ? found : keepAxes(found, axes, x);
+    granularity === "tensor" || (blocks === null && options.scale !== undefined) ? found : keepAxes(found, axes, x);
   const values = cast(div(x, scale), dtype, { saturate: true });
-  return shape === null ? { values, scale } : { values: reshape(values, whole.extents), scale: found };
+  if (blocks === null) return { values, scale };
+  return { values: reshape(turned(values), whole.extents), scale: found };
 }
 
-/** The extents of an axis for each block, and one for what a block has; and the numbers of the latter. */
-function blockShape(
-  extents: readonly Scalar[],
-  granularity: Granularity,
-  place: Call,
-): { readonly extents: readonly Scalar[]; readonly axes: readonly number[] } | null {
+interface Blocks {
+  /** An axis for the blocks in place of each that they cut, and one for what a block has. */
+  readonly extents: readonly Scalar[];
+  /** To what blocks have last, and back; null if it is. */
+  readonly order: readonly number[] | null;
+  /** The first axis of what a block has, in this order. */
+  readonly within: number;
+}
+
+function blocksOf(extents: readonly Scalar[], granularity: Granularity, place: Call): Blocks | null {
   if (granularity !== "1x128" && granularity !== "128x128") return null;
   const first = extents.length - (granularity === "1x128" ? 1 : 2);
   const isCut = (axis: number): boolean => axis >= first;
@@ -211,5 +217,8 @@ function blockShape(
   const made = extents.flatMap((extent, axis) =>
     isCut(axis) ? [foldDiv(extent, constant(scaledBlock)), constant(scaledBlock)] : [extent],
   );
-  return { extents: made, axes: granularity === "1x128" ? [first + 1] : [first + 1, first + 3] };
+  if (granularity === "1x128") return { extents: made, order: null, within: first + 1 };
+  // The axes of rows and of blocks of K change places: one kernel then finds the scales.
+  const order = made.map((_, axis) => axis);
+  return { extents: made, order: order.with(first + 1, first + 2).with(first + 2, first + 1), within: first + 2 };
 }
