@@ -14,7 +14,7 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   readonly margin: number;
   /**
    * All schedules that apply, the fastest first; of those that make the same Program the first. Of several regions,
-   * those of the whole: by region, loops by region, some loops by region, serial.
+   * those of the whole: by region, loops by region, serial.
    */
   readonly considered: readonly Considered[];
   /** The distinct regions of a program of several; empty for a program of one. */

@@ -1,12 +1,12 @@
 /**
  * Decides how a program of several regions runs. Each region has been given a schedule of its own. The whole program is
- * simulated in four forms: every region with its schedule; regions that became loops with theirs, and the others serial;
- * the same with only those loops that save time in the whole program; and all regions serial. The fastest form wins.
- * Neighbouring serial regions are lowered as one, so that passes may move statements between them.
+ * simulated in three forms: every region with its schedule; regions that became loops with theirs, and the others
+ * serial; and all regions serial. The fastest form wins. Neighbouring serial regions are lowered as one, so that passes
+ * may move statements between them.
  *
  * Of a program of many layers, forms are simulated with fewer of them, and only the fastest form is compiled as a whole.
  */
-import { commandsOfRanks, type Program } from "../../commands/program.ts";
+import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { RegionTemplates } from "../../compile/lower-regions.ts";
 import type { FusionRegion } from "../../compile/region-fusion.ts";
@@ -63,8 +63,7 @@ export function settle(
     }
     const compilation = compiled(all);
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    const commands = commandsOfRanks(compilation.program.ranks);
-    return { candidate, milliseconds, assumptions, margin, commands, compiled: () => compilation, regions };
+    return { candidate, milliseconds, assumptions, margin, compiled: () => compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled =>
     settled(candidate, regions, (of) => {
@@ -80,17 +79,9 @@ export function settle(
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const whole = canBeSerial ? settled(serial, distinct, compiledSerial) : null;
-  const only = (kept: readonly DistinctRegion[]): readonly DistinctRegion[] =>
-    whole === null ? distinct : distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
-  const loops = distinct.filter(isLoop);
-  const isWorthIt = whole !== null && loops.length > 1 && whole.commands * loops.length <= mostCommands;
-  const saving = isWorthIt
-    ? loops.filter((each) => joined(loopsByRegion, only([each])).milliseconds < whole.milliseconds)
-    : loops;
   const forms = [
     { candidate: byRegion, regions: distinct },
-    { candidate: loopsByRegion, regions: only(loops) },
-    { candidate: someLoopsByRegion, regions: only(saving) },
+    { candidate: loopsByRegion, regions: distinct.map((each) => (isLoop(each) ? each : inSerial(each))) },
   ].map((form) => ({ ...form, key: form.regions.map(({ choice }) => isSerial(choice.chosen)).join() }));
   const { picked, considered } = decide([
     ...(whole === null ? [] : [whole]),
@@ -131,17 +122,13 @@ function predictLayers(
   missing: number,
   profile: MachineProfile,
   graph: boolean,
-): Pick<Settled, "milliseconds" | "assumptions" | "commands"> {
+): Pick<Settled, "milliseconds" | "assumptions"> {
   const further = (ofFew: number, ofMore: number): number => ofMore + missing * (ofMore - ofFew);
   const ofFew = gemmMicroseconds(few, profile);
   const gemmsOfRun = gemmMicroseconds(more, profile).map((ofMore, rank) => further(at(ofFew, rank), ofMore));
   const { milliseconds: ofShort } = simulate(few, profile, { graph, gemmsOfRun });
   const { milliseconds, assumptions } = simulate(more, profile, { graph, gemmsOfRun });
-  return {
-    milliseconds: further(ofShort, milliseconds),
-    assumptions,
-    commands: further(commandsOfRanks(few.ranks), commandsOfRanks(more.ranks)),
-  };
+  return { milliseconds: further(ofShort, milliseconds), assumptions };
 }
 
 function regionAt(distinct: readonly DistinctRegion[], position: number): DistinctRegion | undefined {
@@ -184,18 +171,12 @@ function withSerialJoined(
 
 interface Settled extends Considered {
   readonly compiled: () => AnyCompilation;
-  /** Of all ranks. */
-  readonly commands: number;
   /** With what was chosen for each. */
   readonly regions: readonly DistinctRegion[];
 }
 
-/** Of the serial program, times the loops to try in it: a few seconds. In larger programs all loops count. */
-const mostCommands = 50_000;
-
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
 const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
-const someLoopsByRegion: ScheduleCandidate = { name: "some loops by region", lowering: {}, schedule: {} };
 
 function headline(
   { candidate, milliseconds }: Considered,
