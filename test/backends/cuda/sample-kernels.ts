@@ -21,26 +21,23 @@ function grouped(x: readonly number[], y: readonly number[], output: readonly nu
   };
 }
 
-/** Of rows and columns with scales of their own. */
-const scaled: UnitKernel = {
-  kind: "unit",
-  inputs: [
-    operand("float8_e4m3fn", [96, 64]),
-    operand("float8_e5m2", [40, 64]),
-    operand("float", [96]),
-    operand("float", [40]),
-  ],
-  outputs: [operand("bfloat16", [96, 40])],
-  values: [
-    { dtype: "float8_e4m3fn", shape: [96, 64] },
-    { dtype: "float8_e5m2", shape: [40, 64] },
-    { dtype: "float", shape: [96] },
-    { dtype: "float", shape: [40] },
-    { dtype: "bfloat16", shape: [96, 40] },
-  ],
-  steps: [{ kind: "Linear", to: "bfloat16", inputs: [0, 1, 2, 3], output: 4 }],
-  results: [4],
-};
+function scaled(k: number, n: number, ofX: readonly number[], ofWeight: readonly number[]): UnitKernel {
+  const operands = [
+    operand("float8_e4m3fn", [96, k]),
+    operand("float8_e5m2", [n, k]),
+    operand("float", ofX),
+    operand("float", ofWeight),
+    operand("bfloat16", [96, n]),
+  ];
+  return {
+    kind: "unit",
+    inputs: operands.slice(0, 4),
+    outputs: operands.slice(4),
+    values: operands.map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [{ kind: "Linear", to: "bfloat16", inputs: [0, 1, 2, 3], output: 4 }],
+    results: [4],
+  };
+}
 
 const wide = [4096, 8192] as const;
 
@@ -139,7 +136,9 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     outputs: [operand("float", [3, 100, 70])],
   },
   "fill-int64": { kind: "fill", inputs: [], outputs: [operand("int64", [100])] },
-  "scaled-rows-float8": scaled,
+  "scaled-rows-float8": scaled(64, 40, [96], [40]),
+  // A last block of fewer rows, and lines of scales that are padded.
+  "scaled-blocks-float8": scaled(384, 144, [96, 3], [2, 3]),
   "grouped-rows-bfloat16": grouped([8192, 4096], [8, 4096, 7168], [8192, 7168]),
   "grouped-terms-bfloat16": grouped([8192, 4096], [8192, 7168], [8, 4096, 7168]),
   "matmul-int": {

@@ -3,7 +3,7 @@ import process from "node:process";
 import { createCudaBackend } from "../../../../src/cuda.ts";
 import { DeviceMesh } from "../../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../../src/ir/api/fusion.ts";
-import { add, matmul, set, sum } from "../../../../src/ir/api/ops.ts";
+import { add, matmul, scaledLinear, set, sum } from "../../../../src/ir/api/ops.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../../src/passes/options.ts";
@@ -18,7 +18,8 @@ const world = await enterWorld(who, process.env, 20_000);
 const devices = world.worldSize;
 
 /**
- * All-gather and product by chunks, a sum over devices by kernels of several blocks, and a change of the sharded axis.
+ * All-gather and matmul by chunks, also of 8-bit floats with scales of blocks, a sum over devices by kernels of several
+ * blocks, and a change of the sharded axis.
  */
 const programs: Readonly<Record<string, () => Fusion>> = {
   ring: () => {
@@ -30,6 +31,17 @@ const programs: Readonly<Record<string, () => Fusion>> = {
     for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
     a.axis(0).parallelize("DIDx");
     c.axis(0).parallelize("Stream");
+    return f;
+  },
+  blocks: () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([devices, 6, 256], "float8_e4m3fn"), f.input([144, 256], "float8_e4m3fn")];
+    const [ofX, ofW] = [f.input([devices, 6, 2], "float"), f.input([2, 2], "float")];
+    const y = scaledLinear(x, w, ofX, ofW);
+    f.output(y);
+    for (const tensor of [x, w, ofX, ofW, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    for (const tensor of [x, ofX]) tensor.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
     return f;
   },
   sum: () => {
