@@ -159,6 +159,18 @@ describe("over devices", () => {
     await expectOracle(f, { devices: 2, rounds: true });
   });
 
+  it("cuts blocks over two dimensions of a mesh, along K and along the rows of the weight", async () => {
+    const { f } = sharded({ m: 4, n: 512, k: 512, rows: 128 }, (tensors) => {
+      const [x, w, ofX, ofW, y] = tensors;
+      for (const each of tensors) each.setDeviceMesh(DeviceMesh.ofShape([2, 2]));
+      for (const each of [x, w, ofX, ofW]) inHalves(each, 1);
+      for (const each of [w, ofW]) each.outerSplit(0, 2).parallelize("DIDy");
+      y.outerSplit(1, 2).parallelize("DIDy");
+    });
+    expect(collectives(f)).toEqual(["Allreduce"]);
+    await expectOracle(f, { devices: 4, rounds: true, machineAlone: true });
+  });
+
   it("runs chunks of whole blocks of columns, and refuses others", async () => {
     const inChunks = (count: number): Fusion =>
       sharded({ m: 4, n: 512, k: 128, rows: 128 }, ([, , , , y]) => {
