@@ -16,9 +16,10 @@ import { worldCases } from "../../test/gpu/world-cases.ts";
 const timeout = 20;
 
 /** One row for all kernels that pass, and one for each that fails. */
-export async function* kernelRows({ world }: PartContext): AsyncGenerator<Row> {
+export async function* kernelRows({ world, only }: PartContext): AsyncGenerator<Row> {
   // Cases are distributed over the ranks, because every rank has its own GPU.
-  const own = [...singleGpuCases, ...modelCases].filter((_, i) => i % world.worldSize === world.rank);
+  const cases = [...singleGpuCases, ...modelCases].filter(({ name }) => only?.test(name) !== false);
+  const own = cases.filter((_, i) => i % world.worldSize === world.rank);
   let passed = 0;
   for (const { name, build } of own) {
     const on = soloBackend(world, "on");
@@ -34,9 +35,9 @@ export async function* kernelRows({ world }: PartContext): AsyncGenerator<Row> {
   yield { name: "kernels against the oracle", ok: passed === own.length, text };
 }
 
-export async function* worldRows({ world }: PartContext): AsyncGenerator<Row> {
+export async function* worldRows({ world, only }: PartContext): AsyncGenerator<Row> {
   const { rank, worldSize: devices } = world;
-  for (const { name, build, options } of worldCases) {
+  for (const { name, build, options } of worldCases.filter((each) => only?.test(each.name) !== false)) {
     const expectations = expectationsOf(build(devices));
     for (const { lowering, graph, label } of waysOf(options)) {
       yield await rowOf(`${name}, ${label}`, async () => {

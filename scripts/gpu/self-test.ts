@@ -6,7 +6,7 @@
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention,
  *                                                                         speed, world, replays, reference, annotated,
  *                                                                         routes or large
- *     ... self-test.ts 1 attention:grouped                            its cases whose names match, with attention
+ *     ... self-test.ts 1 attention:grouped                            its cases whose names match; of kernels and world, too
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import process from "node:process";

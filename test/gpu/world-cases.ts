@@ -4,7 +4,7 @@
  */
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { add, gelu, matmul, set, sum } from "../../src/ir/api/ops.ts";
+import { add, gelu, matmul, scaledLinear, set, sum } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
@@ -49,6 +49,33 @@ function ringMatmul(devices: number, dtype: DType): Fusion {
   onMesh(devices, [a, b, c]);
   a.axis(0).parallelize("DIDx");
   c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** The ring in 8-bit floats with scales of blocks, which come with the rows. */
+function ringOfBlocks(devices: number): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([devices, 384 / devices, 640], "float8_e4m3fn"), f.input([256, 640], "float8_e4m3fn")];
+  const [ofA, ofB] = [f.input([devices, 384 / devices, 5], "float"), f.input([2, 5], "float")];
+  const c = scaledLinear(a, b, ofA, ofB);
+  f.output(c);
+  onMesh(devices, [a, b, ofA, ofB, c]);
+  for (const each of [a, ofA]) each.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Devices share the blocks along K. */
+function blocksReduceScatter(devices: number): Fusion {
+  const f = new Fusion();
+  const [k, rows] = [256 * devices, 384];
+  const [a, b] = [f.input([rows, k], "float8_e4m3fn"), f.input([256, k], "float8_e5m2")];
+  const [ofA, ofB] = [f.input([rows, k / 128], "float"), f.input([256, k / 128], "float")];
+  const c = scaledLinear(a, b, ofA, ofB);
+  f.output(c);
+  onMesh(devices, [a, b, ofA, ofB, c]);
+  for (const each of [a, b, ofA, ofB]) each.outerSplit(1, devices).parallelize("DIDx");
+  c.outerSplit(0, devices).parallelize("DIDx");
   return f;
 }
 
@@ -150,6 +177,8 @@ export const worldCases: readonly WorldCase[] = [
   { name: "allgather + matmul in float, 8 chunks", build: (d) => allgatherMatmul(d, "float", 8), options: [nccl] },
   { name: "ring allgather + matmul in bfloat16", build: (d) => ringMatmul(d, "bfloat16"), options: idioms },
   { name: "ring allgather + matmul in half", build: (d) => ringMatmul(d, "half"), options: [get] },
+  { name: "ring allgather + matmul scaled by blocks", build: ringOfBlocks, options: idioms },
+  { name: "matmul scaled by blocks + reduce-scatter", build: blocksReduceScatter, options: idioms },
   { name: "matmul + reduce-scatter by peers", build: matmulReduceScatterByPeers, options: idioms },
   ...layouts.map((layout): WorldCase => ({
     name: `${layout.gathered} gathered, operands ${layout.operands}, in bfloat16`,
