@@ -6,6 +6,7 @@ import {
   amin,
   broadcast,
   cast,
+  float8Linear,
   gelu,
   linear,
   lt,
@@ -24,7 +25,9 @@ import {
   sum,
   where,
 } from "../../src/ir/api/ops.ts";
+import { gradients } from "../../src/ir/api/gradients.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
+import { float8Recipes } from "../../src/ir/fusion-data.ts";
 import { binaryFunctions, type BinaryOpType } from "../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import { dtypes, isComputed } from "../../src/numerics/dtype.ts";
@@ -132,6 +135,18 @@ export const singleGpuCases: readonly GpuCase[] = [
         }),
       ),
     ),
+  ),
+  ...float8Recipes.map((recipe) =>
+    fusionCase(`a linear in floats of 8 bits, ${recipe}, both passes`, (f) => {
+      const [x, w, dy] = [
+        f.input([256, 512], "bfloat16"),
+        f.input([256, 512], "bfloat16"),
+        f.input([256, 256], "bfloat16"),
+      ];
+      const y = float8Linear(x, w, null, recipe);
+      const found = gradients(f, { of: [y], wrt: [x, w], cotangents: [dy] });
+      return [y, ...found.filter((each) => each !== null)];
+    }),
   ),
   fusionCase("a vector times a matrix times a vector", (f) => {
     const [x, m, y] = [f.input([48], "float"), f.input([48, 40], "float"), f.input([40], "float")];
