@@ -107,6 +107,15 @@ describe("over devices", () => {
     await expectOracle(f, { devices: 2, rounds: true });
   });
 
+  it("adds nothing for a device that has no part of K", async () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([m, 16], "float8_e4m3fn"), f.input([n, 16], "float8_e4m3fn")];
+    f.output(scaledLinear(x, w, f.input([m, 1], "float"), f.input([n, 1], "float")));
+    for (const each of f.inputs) each.setDeviceMesh(DeviceMesh.range(5));
+    for (const each of [x, w]) each.outerSplit(1, 5).parallelize("DIDx");
+    await expectOracle(f, { devices: 5, rounds: true });
+  });
+
   it.each(["row", "tensor"])(
     "multiplies parts of K by scales of each device, and adds them: %s",
     async (granularity) => {

@@ -78,6 +78,7 @@ function launchScaled(
   operands: readonly View[],
   output: View,
 ): void {
+  if (operands.slice(0, 2).some(isEmpty)) return recordEmpty(recorder, statement, null, output);
   const { shape } = at(operands, 1);
   if (shape.length > 2) {
     for (let i = 0; i < at(shape, 0); i++) {
