@@ -7,7 +7,7 @@
  */
 export * from "./ops/attention.ts";
 export { argmax } from "./ops/compositions/statistics.ts";
-export { float8Linear, type Float8Parts } from "./ops/compositions/float8-linear.ts";
+export { float8Linear, type Float8Parts, type Granularity } from "./ops/compositions/float8-linear.ts";
 export { layerNorm, rmsNorm } from "./ops/compositions/norms.ts";
 export { quantize, type Quantized, type QuantizeOptions } from "./ops/compositions/float8-linear.ts";
 export { rope } from "./ops/compositions/rope.ts";
