@@ -25,7 +25,7 @@ const operators: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Functions of torch.nn.functional whose parameters are not those of the ATen op. */
-const functional: Readonly<Record<string, readonly string[]>> = {
+const functionalParameters: Readonly<Record<string, readonly string[]>> = {
   embedding: ["indices", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
 };
 
@@ -65,14 +65,17 @@ export function attributePath(expression: Expression): string | null {
   return of === null || expression.kind !== "attribute" ? null : `${of}.${expression.name}`;
 }
 
-function called(source: DumpSource, { position }: Expression, path: string, given: readonly Given[]): FxCall {
+function called(source: DumpSource, { position }: Expression, path: string, all: readonly Given[]): FxCall {
   const isOp = path.startsWith("torch.ops.");
-  const name = path.slice(path.lastIndexOf(".") + 1);
+  const given = isOp ? all : all.filter((each) => each.name !== "inplace");
+  // `relu(x, inplace = True)` is `relu_(x)`.
+  const isInPlace = all.some((each) => !given.includes(each) && each.value !== false);
+  const name = `${path.slice(path.lastIndexOf(".") + 1)}${isInPlace ? "_" : ""}`;
   const count = given.filter((each) => each.name === null).length;
   const target = isOp && path.split(".").length > 4 ? path : overloadOf(isOp ? path : `torch.ops.aten.${name}`, count);
   // An op that Braid does not have may be one that nothing reads: its arguments have no names.
   const known = atenOverloads.get(functionalTarget(target));
-  const own = path.startsWith("torch.nn.functional.") ? functional[name] : undefined;
+  const own = path.startsWith("torch.nn.functional.") ? functionalParameters[name] : undefined;
   const parameters = own ?? known?.parameters ?? given.map((_, i) => `argument ${i}`);
   const inputs = new Map<string, Argument>();
   given.forEach((each, i) => {
@@ -86,7 +89,7 @@ function called(source: DumpSource, { position }: Expression, path: string, give
       const isSelf = each.name === "input" && parameters[0] === "self";
       inputs.set(isSelf ? "self" : each.name, each.value);
     } else if (parameters[i] !== undefined) inputs.set(parameters[i], each.value);
-    // Python's functions have further parameters: `inplace=False`.
+    // Python's functions have further parameters.
     else if (isOp || (each.value !== null && each.value !== false)) {
       failAt(source, position, "model-unsupported", `Braid does not read argument ${i + 1} of ${name}`, {
         found: `${count} arguments`,
@@ -100,8 +103,10 @@ function called(source: DumpSource, { position }: Expression, path: string, give
 
 /** The first overload that takes so many arguments. */
 function overloadOf(path: string, count: number): string {
-  const all = [...atenOverloads].filter(([target]) => target.startsWith(`${path}.`));
-  return (all.find(([, { parameters }]) => parameters.length >= count) ?? all[0])?.[0] ?? `${path}.default`;
+  const functional = path.replace(/(?<=[a-z0-9])_$/u, "");
+  const all = [...atenOverloads].filter(([target]) => target.startsWith(`${functional}.`));
+  const [target] = all.find(([, { parameters }]) => parameters.length >= count) ?? all[0] ?? [];
+  return `${path}${target?.slice(functional.length) ?? ".default"}`;
 }
 
 const words: ReadonlyMap<string, Argument> = new Map<string, Argument>([

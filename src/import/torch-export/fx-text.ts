@@ -12,6 +12,9 @@ import { type GraphInput, type GraphNode, type Size, type TensorMeta, torchDType
 import { withoutInPlace } from "./in-place.ts";
 import type { ExportedProgram } from "./read.ts";
 
+/** Parts of one result. */
+const mostResults = 65_536;
+
 type Assignment = Extract<PythonStatement, { readonly kind: "assign" }>;
 
 /** Throws `model-syntax`, `model-invalid`, `model-unsupported`. */
@@ -33,6 +36,14 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     values.set(name, name);
     const meta = annotation === null ? null : metaIn(source, annotation);
     if (meta !== null) tensors.set(name, meta);
+  };
+  /** Later lines would read the value of the earlier one. */
+  const requireNew = (name: string, position: number): void => {
+    if (!values.has(name)) return;
+    failAt(source, position, "model-invalid", `two lines make ${name}`, {
+      expected: "a name of its own for each value, as PyTorch prints them",
+      help: "give the second one another name, and read that after it",
+    });
   };
   const opaque = new Set(["None"]);
   /** A parameter without a shape may be one that no op reads: a size, or a mesh. */
@@ -59,6 +70,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     if (name === undefined || targets.length > 1) return refuse(source, position);
     // Python forgets the value.
     if (value.kind === "name" && value.name === "None") return;
+    requireNew(name, position);
     const path = attributePath(value);
     if (path?.startsWith("self.") === true) {
       const known = values.get(path);
@@ -70,6 +82,9 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     const { of, at: index } = value.kind === "index" ? value : { of: null, at: null };
     const list = of?.kind === "name" && !tensors.has(of.name) ? results.get(of.name) : undefined;
     if (list !== undefined && index?.kind === "number") {
+      if (!(index.value < mostResults) || index.isFloat) return refuse(source, index.position);
+      const known = list[index.value];
+      if (known !== undefined) return void values.set(name, known);
       list[index.value] = name;
       results.set(name, []);
     } else node(name, position, fxCall(source, value, valueOf) ?? refuse(source, position));
@@ -79,6 +94,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
   const bare = new Map(body.flatMap((each) => (each.kind === "annotation" ? [[each.name, each.annotation]] : [])));
   for (const { name, annotation } of parameters) {
     if (name === "self") continue;
+    requireNew(name, 0);
     const { kind, name: own } = signature.get(name) ?? dynamoInput(name) ?? { kind: "user" as const, name };
     input(
       name,
@@ -92,6 +108,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
         assign(statement);
         break;
       case "return":
+        if (outputs.length > 0) refuse(source, statement.position);
         for (const each of returned(statement.value, opaque)) {
           const value = each.kind === "name" ? valueOf(each.name, each.position) : null;
           outputs.push(value ?? refuse(source, each.position));
@@ -108,7 +125,8 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
   const read = nodes.map(({ target, inputs: given, name, position, results: parts }): GraphNode => ({
     target,
     inputs: given,
-    outputs: parts.length === 0 ? [name] : Array.from(parts, (part) => part ?? ""),
+    // Parts that nothing reads have no lines, and names that no line has.
+    outputs: parts.length === 0 ? [name] : Array.from(parts, (part, i) => part ?? `${name}.${i}`),
     modules: [],
     source: lineOf(position),
     place: () => {
@@ -218,7 +236,7 @@ function metaIn(source: DumpSource, annotation: Expression): TensorMeta | null {
       help: "convert the tensor in the model, and print its graph again",
     });
   }
-  const sizes = shape.split(", ").filter((size) => size !== "");
+  const sizes = shape.split(/, */u).filter((size) => size !== "");
   const sizeOf = (size: string): Size => (/^\d+$/u.test(size) ? Number(size) : { expression: size, hint: null });
   return { dtype, sizes: sizes.map(sizeOf), strides: [], offset: 0 };
 }

@@ -2,7 +2,15 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { Fusion, gelu, type ImportedModel, importModel, linear, MultiDeviceExecutor } from "@braid-compiler/braid";
+import {
+  Fusion,
+  gelu,
+  type ImportedModel,
+  importModel,
+  linear,
+  MultiDeviceExecutor,
+  Tensor,
+} from "@braid-compiler/braid";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { openArchive, parseDocument } from "../../../src/import/torch-export/archive.ts";
@@ -171,7 +179,38 @@ it("returns the tensors alone: a graph of AOTAutograd also returns None and mesh
   expect([inputs.map(({ names }) => names[0]), outputs]).toEqual([["x"], ["y"]]);
 });
 
+it.each<[string, readonly string[], readonly number[]]>([
+  [
+    "an op in place",
+    [
+      'y: "f32[2, 3]" = torch.ops.aten.neg.default(x)',
+      'z: "f32[2, 3]" = torch.nn.functional.relu(y, inplace = True)',
+      "w = y + z",
+    ],
+    [0, 0, 0, 8, 10, 12],
+  ],
+  ["a method in place", ['y: "f32[2, 3]" = torch.neg(x)', "z = y.add_(1)", "w = y + 1"], [1, 0, -1, 6, 7, 8]],
+  [
+    "a part that is read alone, and twice",
+    ["s = torch.ops.aten.split.Tensor(x, 1)", "a = s[1]", "b = s[1]", "w = a + b"],
+    [-8, -10, -12],
+  ],
+  ["a number that ends in a point", ["w = x * 2."], [2, 4, 6, -8, -10, -12]],
+])("computes %s", async (_, lines, expected) => {
+  const { fusion } = await importModel(forward(...lines, "return (w,)"), { file: "graph.fx" });
+  const x = Tensor.from([
+    [1, 2, 3],
+    [-4, -5, -6],
+  ]);
+  expect(Tensor.values(at(evaluateFusion(fusion.data(), [x]).outputs, 0)).map((each) => Number(each) + 0)).toEqual(
+    expected,
+  );
+});
+
 it.each<[string, string, string, RegExp, number]>([
+  ["a name of two lines", forward("x = torch.ops.aten.neg.default(x)", "return x"), "model-invalid", /make x/u, 2],
+  ["part 10^9", forward("s = torch.chunk(x, 2)", "y = s[1000000000]"), "model-unsupported", /a line of a graph/u, 3],
+  ["a second return", forward("return (x,)", "return (x,)"), "model-unsupported", /a line of a graph/u, 3],
   ["code without shapes", "def forward(self, x):\n    return (x,)", "model-unsupported", /print_readable/u, 2],
   ["no graph", "class GraphModule(torch.nn.Module):\n    pass", "model-syntax", /no def forward/u, 1],
   ["two graphs", `${forward("return (x,)")}\n\n${forward("return (x,)")}`, "model-syntax", /2 graphs/u, 4],
