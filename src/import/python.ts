@@ -73,7 +73,7 @@ interface Token {
 const ignored: ReadonlySet<string> = new Set(["import", "from", "pass", "@"]);
 
 const tokenPattern =
-  /(?<name>[A-Za-z_]\w*)|(?<number>(?:\d[\d_]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+\.)|(?<text>"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<sign>->|\/\/|\*\*|==|!=|<=|>=|[-+*/%()[\]{}.,:;=@<>])/uy;
+  /(?<name>[A-Za-z_]\w*)|(?<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<text>"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<sign>->|\/\/|\*\*|==|!=|<=|>=|[-+*/%()[\]{}.,:;=@<>])/uy;
 
 /** Deeper groups are no program of a person. */
 const mostNesting = 100;
@@ -274,7 +274,7 @@ function createReader(source: DumpSource, tokens: readonly Token[], returns: boo
   };
 
   const expressionHere = (): Expression =>
-    binaryHere(["+", "-"], () => binaryHere(["*", "/", "//", "%", "@"], () => binaryHere(["**"], unaryHere)));
+    binaryHere(["+", "-"], () => binaryHere(["*", "/", "//", "%", "@"], () => unaryHere()));
 
   const binaryHere = (operators: readonly string[], operand: () => Expression): Expression => {
     let left = operand();
@@ -286,11 +286,17 @@ function createReader(source: DumpSource, tokens: readonly Token[], returns: boo
     return left;
   };
 
-  const unaryHere = (): Expression => {
+  /** `-a ** b ** c` is `-(a ** (b ** c))`. `length`: the powers before it. */
+  const unaryHere = (length = 0): Expression => {
     const { position } = peek();
     let count = 0;
     while (accept("-")) count++;
-    const of = suffixesOf(atomHere());
+    const base = suffixesOf(atomHere());
+    const sign = peek().position;
+    requireShort(length, sign);
+    const of: Expression = accept("**")
+      ? { kind: "binary", position: sign, operator: "**", left: base, right: unaryHere(length + 1) }
+      : base;
     return count % 2 === 0 ? of : { kind: "negative", position, of };
   };
 

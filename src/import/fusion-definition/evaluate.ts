@@ -37,10 +37,16 @@ export function runBlock(definition: Definition, scope: Scope, statements: reado
   for (const statement of statements) run(definition, scope, statement);
 }
 
+/** Turns of loops without a body take time, too, and so do long lists. */
+function count(definition: Definition, position: number, items = 1): void {
+  definition.statements += Math.ceil(items / 100);
+  if (definition.statements > limits.statements)
+    refuseCall({ definition, position }, "the definition is too long", `${limits.statements} statements`, "split it");
+}
+
 function run(definition: Definition, scope: Scope, statement: PythonStatement): void {
   const { position } = statement;
-  if (++definition.statements > limits.statements)
-    refuseCall({ definition, position }, "the definition is too long", `${limits.statements} statements`, "split it");
+  count(definition, position);
   switch (statement.kind) {
     case "assign":
       return assign(definition, scope, statement);
@@ -54,6 +60,7 @@ function run(definition: Definition, scope: Scope, statement: PythonStatement): 
       if (over.kind !== "list")
         return invalidCall({ definition, position }, "for needs a list", kindText(over), "a list or range");
       for (const value of over.items) {
+        count(definition, position);
         scope.values.set(statement.target, value);
         runBlock(definition, scope, statement.body);
       }
@@ -135,7 +142,10 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
     case "index": {
       const of = evaluate(definition, scope, expression.of);
       const place = evaluate(definition, scope, expression.at);
-      const found = of.kind === "list" && place.kind === "number" ? of.items.at(place.value) : undefined;
+      const found =
+        of.kind === "list" && place.kind === "number" && Number.isInteger(place.value)
+          ? of.items.at(place.value)
+          : undefined;
       return (
         found ??
         invalidCall(
@@ -187,7 +197,10 @@ function arithmetic(
     "%": a - b * Math.floor(a / b),
     "**": a ** b,
   }[operator];
-  return { kind: "number", value: value ?? Number.NaN };
+  const isDivided = operator === "/" || operator === "//" || operator === "%";
+  if (value === undefined || (isDivided && b === 0))
+    return invalidCall({ definition, position }, "there is no such number", `${a} ${operator} ${b}`, "a number");
+  return { kind: "number", value };
 }
 
 /** What files call beside `fd.ops` and methods, by the end of its path. */
@@ -223,8 +236,14 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
 const reshapeOfList: FusionOpRow = {
   parameters: ["self", "rows", "columns"],
   make: (call) => {
-    const [items, columns] = [fusionList(call, "self"), fusionNumber(call, "columns")];
-    if (!(columns >= 1)) return invalidCall(call, "another number of columns", String(columns), "1 or more");
+    const [items, rows, columns] = [
+      fusionList(call, "self"),
+      fusionNumber(call, "rows"),
+      fusionNumber(call, "columns"),
+    ];
+    const count = rows === -1 ? items.length / columns : rows;
+    if (!(columns >= 1 && Number.isInteger(count) && count * columns === items.length))
+      return invalidCall(call, "another number of columns", `(${rows}, ${columns})`, `two factors of ${items.length}`);
     return {
       kind: "list",
       items: items.flatMap((_, i): readonly FusionValue[] =>
@@ -237,6 +256,7 @@ const reshapeOfList: FusionOpRow = {
 function rangeOf(call: FusionCall, end: number): FusionValue {
   if (!(end >= 0 && end <= limits.listItems))
     invalidCall(call, "a range is too long", String(end), `0 to ${limits.listItems}`);
+  count(call.definition, call.position, end);
   return { kind: "list", items: Array.from({ length: end }, (_, value) => ({ kind: "number", value })) };
 }
 
