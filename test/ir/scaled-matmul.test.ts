@@ -283,6 +283,16 @@ const refused: Readonly<Record<string, readonly [build: (f: Fusion) => unknown, 
       ),
     /scales of a scaled matmul do not fit/u,
   ],
+  "swapped scales": [
+    (f) =>
+      scaledMatmul(
+        f.input([4, 16], "float8_e4m3fn"),
+        f.input([16, 8], "float8_e4m3fn"),
+        f.input([1, 8], "float"),
+        f.input([4, 1], "float"),
+      ),
+    /scales of a scaled matmul do not fit/u,
+  ],
   "weights of other leading axes": [
     (f) => scaledLinear(f.input([2, 4, 16], "float8_e4m3fn"), f.input([3, 8, 16], "float8_e4m3fn"), ones(f), ones(f)),
     /the weight of linear has too many axes/u,

@@ -311,7 +311,6 @@ function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], 
   const extent = axes.at(-1)?.extent;
   const k = extent === undefined ? null : constantValue(extent);
   const step = inBlocks ? scaledBlock : scaledStep;
-  if (k !== null && k % step !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k, step) });
   if (!fits(ofX, x, false) || !fits(ofWeight, weight, true)) {
     reject(place, "shape-mismatch", "the scales of a scaled matmul do not fit", {
       found: operands.map(shapeText).join(", "),
@@ -319,6 +318,7 @@ function requireScales(operands: readonly Tensor[], axes: readonly AxisShape[], 
       help: "quantize() gives scales that fit",
     });
   }
+  if (k !== null && k % step !== 0) reject(place, { code: "shape-mismatch", ...oddDepth(k, step) });
 }
 
 /** Whether each 128 of the axis have a scale. Extents are numbers: a symbolic one could be either's. */
