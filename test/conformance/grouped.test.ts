@@ -87,6 +87,17 @@ describe("a grouped matmul", () => {
     await check(f, 2, "Allreduce 1");
   });
 
+  it("of shares of the contracted axis reads ends whole that are cut along the same devices", async () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([12, 8]), f.input([4, 8, 6])];
+    const ends = endsOf(f, [5, 5, 10, 12]);
+    f.output(groupedMatmul(x, w, ends));
+    for (const tensor of [x, w, ends]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    onDevices(w, 1, 2);
+    onDevices(ends, 0, 2);
+    await check(f, 2, "Allgather 1, Allreduce 1");
+  });
+
   it("gathers rows that are cut: the ends count all of them", async () => {
     const f = program(3, ({ x }) => {
       onDevices(x, 0, 3);

@@ -100,8 +100,12 @@ function placeOfOperand(
   const wanted = layoutOf(output, images, axes);
   const given = layoutOf(producer);
   invariant(wanted !== null, "a resharding op has a mesh", { tensor: output.id });
-  const partial = partialAxes(op, tensors).map(({ parallelType }) => parallelType);
-  const kept = given === null ? null : keepShares(given, ({ type }) => partial.includes(type));
+  const partial = partialAxes(op, tensors);
+  const kept =
+    given === null ? null : keepShares(given, ({ type }) => partial.some((each) => each.parallelType === type));
+  const summed = new Set(
+    own.flatMap(({ producer: from, consumer: to }) => (to.iterType === "reduction" ? [from.id] : [])),
+  );
   // An axis that the op reduces chunk by chunk must arrive chunk by chunk.
   const streamed = streamPart(output)?.axis.id;
   const chunked = own.find(({ consumer }) => consumer.id === streamed)?.producer.id;
@@ -109,7 +113,7 @@ function placeOfOperand(
   return {
     place: layout(
       wanted.mesh,
-      wanted.axes.map((cut, axis) => (images[axis] === null ? (kept?.axes[axis] ?? cut) : cut)),
+      wanted.axes.map((cut, axis) => (summed.has(at(axes, axis).id) ? (kept?.axes[axis] ?? cut) : cut)),
     ),
     stream: stream < 0 ? null : stream,
   };
