@@ -1,5 +1,6 @@
 /**
- * `@braid-compiler/braid/mpi`: programs on the CPUs of several processes, which mpirun or srun started, on one host or several.
+ * `@braid-compiler/braid/mpi`: programs on the CPUs of several processes, which mpirun or srun started, on one host or
+ * several.
  *
  *     const mpi = joinMpi();
  *     const localRanks = mpi.ranksOf(devices);

@@ -1,8 +1,8 @@
 /**
  * The schema of options, one row each: kind of value, default, group, commands and help sentence. The flag follows from
- * the name, unless the row says another one. The types of the API, the flags and their help, the options of `bench --impl`, what ranks compare and the
- * tables in docs/command-line.md are made from these rows. A new option is a row in the file of its group, and a field
- * of the interface that the row satisfies.
+ * the name, unless the row says another one. The types of the API, the flags and their help, the options of
+ * `bench --impl`, what ranks compare and the tables in docs/command-line.md are made from these rows. A new option is a
+ * row in the file of its group, and a field of the interface that the row satisfies.
  */
 import { mostDevices } from "../host/program-file.ts";
 import { keysOf } from "../support/invariant.ts";

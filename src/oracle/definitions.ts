@@ -1,7 +1,8 @@
 /**
- * The definition of every op on elements (definitions/): plain, slow functions of JavaScript values. They import nothing from
- * numerics/scalar and ir/ops/functions, which define the same ops as expressions for kernel generators. The oracle uses
- * these functions, so `--check` shows a mistake in an expression; a test compares both over all dtypes and edges.
+ * The definition of every op on elements (definitions/): plain, slow functions of JavaScript values. They import
+ * nothing from numerics/scalar and ir/ops/functions, which define the same ops as expressions for kernel generators.
+ * The oracle uses these functions, so `--check` shows a mistake in an expression; a test compares both over all dtypes
+ * and edges.
  *
  * Functions of floats take and return doubles, which `roundTo` rounds to the dtype. Functions of integers are exact on
  * bigints, and `wrap` brings the result to the dtype. Each row has the error bound of a correct back end.
@@ -166,9 +167,9 @@ const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition } = {
 // Functions that JavaScript lacks, from their series.
 
 /**
- * Phi(x), to 2.5 ulps. For u = |x| >= 0.7 the tail is the density divided by Laplace's continued fraction u + 1/(u + 2/(u + 3/(u +
- * ..))), of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3 + u^5/(3 5) +
- * ..
+ * Phi(x), to 2.5 ulps. For u = |x| >= 0.7 the tail is the density divided by Laplace's continued fraction u + 1/(u +
+ * 2/(u + 3/(u + ..))), of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3
+ * + u^5/(3 5) + ..
  */
 function normalDistribution(x: number): number {
   if (Number.isNaN(x)) return NaN;

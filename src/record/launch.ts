@@ -37,8 +37,8 @@ export interface LaunchRequest {
 }
 
 /**
- * Launches one kernel; none if all outputs are empty. If an output overlaps an input other than in place, the kernel writes a temporary, which is then
- * copied.
+ * Launches one kernel; none if all outputs are empty. If an output overlaps an input other than in place, the kernel
+ * writes a temporary, which is then copied.
  */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, originsOn, inPlace } = request;

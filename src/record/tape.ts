@@ -1,6 +1,7 @@
 /**
  * The output of a recording: the commands, each with its origin, and the tables that they refer to. The origin is the
- * current statement, with the names of its tensors. Its text is printed once per statement, and all commands of one visit share one Origin.
+ * current statement, with the names of its tensors. Its text is printed once per statement, and all commands of one
+ * visit share one Origin.
  */
 import type { EventId, KernelId, Origin } from "../commands/command.ts";
 import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";

@@ -31,8 +31,8 @@ export interface VerifyOptions {
   /** Whether a correct Program gets notes on possible improvements. Default: true. */
   readonly notes?: boolean;
   /**
-   * Whether every rank is verified, even if one rank of each class stands for the others (src/verify/classes/README.md). The report
-   * is the same. Default: false.
+   * Whether every rank is verified, even if one rank of each class stands for the others
+   * (src/verify/classes/README.md). The report is the same. Default: false.
    */
   readonly full?: boolean;
   /** The lines of dumps that findings name. */

@@ -175,6 +175,8 @@ it("has a configuration for all models, cuts and passes beside every path of PyT
   expect(paths).toHaveLength(4);
   expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...paths]));
   expect(usual.map(({ name }) => name)).toContain("xla");
+  const withProfile = planBench("block", { on: "cuda", seed: 0, timeout: 60, profile: roundProfile }, 2);
+  expect(withProfile.implementations.map(({ said }) => said)).toContain("scheduleChoice=auto");
 });
 
 describe.each(["small-llama", "small-gpt"] as const)("%s with tokens shared between the linears of tp", (model) => {

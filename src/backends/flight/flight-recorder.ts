@@ -1,6 +1,6 @@
 /**
- * The flight recorder of a process: knows how far the ranks of every prepared Program are, and writes their records when a run
- * fails, hangs, or the caller asks. Nothing is written before that.
+ * The flight recorder of a process: knows how far the ranks of every prepared Program are, and writes their records
+ * when a run fails, hangs, or the caller asks. Nothing is written before that.
  */
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";

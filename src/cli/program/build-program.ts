@@ -1,6 +1,6 @@
 /**
- * Loads a program file, a dump or a model file and builds its program for the given devices and parameters. Diagnostics name the
- * option that gave a bad value.
+ * Loads a program file, a dump or a model file and builds its program for the given devices and parameters. Diagnostics
+ * name the option that gave a bad value.
  */
 import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
 import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
@@ -22,8 +22,8 @@ import { siteText } from "../../support/call-site.ts";
 
 /**
  * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with
- * `lowering`. Throws what `buildHere`, `loadDump`, `loadModel` and `lowerStreams` throw, `program-threw`, `option-unknown` and
- * `mesh-too-large`.
+ * `lowering`. Throws what `buildHere`, `loadDump`, `loadModel` and `lowerStreams` throw, `program-threw`,
+ * `option-unknown` and `mesh-too-large`.
  */
 export async function buildProgram(
   file: string,

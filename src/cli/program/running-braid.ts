@@ -1,7 +1,7 @@
 /**
- * The modules that a program file gets for `import "@braid-compiler/braid"` and its subpaths. They are those of the running Braid, so
- * that only one instance exists, whatever is installed near the file. The API that builds programs is loaded here, the
- * rest of Braid when the file first uses it.
+ * The modules that a program file gets for `import "@braid-compiler/braid"` and its subpaths. They are those of the
+ * running Braid, so that only one instance exists, whatever is installed near the file. The API that builds programs is
+ * loaded here, the rest of Braid when the file first uses it.
  */
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,7 @@
 /**
  * Runs code of the user's program file and turns its errors into diagnostics that name the file and line. A diagnostic
- * of a Braid call keeps its own place and names the calling line, in the file that the user wrote. Errors of another copy of Braid are
- * recognised by shape.
+ * of a Braid call keeps its own place and names the calling line, in the file that the user wrote. Errors of another
+ * copy of Braid are recognised by shape.
  */
 import { packageName } from "../../host/program-file.ts";
 import { once } from "node:events";

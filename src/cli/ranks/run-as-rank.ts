@@ -81,9 +81,9 @@ async function joinAndWork(
 
 /*
  * Ends a rank when the launcher that started it ends for any reason. The launcher holds the other end of the rank's
- * standard input and writes only requests for flight records to it. A thread of its own watches the pipe, because short runs in a row, a long
- * computation or a call of a library can keep this thread from its event loop. The thread sleeps in the system until
- * the pipe closes, so it costs a run nothing.
+ * standard input and writes only requests for flight records to it. A thread of its own watches the pipe, because short
+ * runs in a row, a long computation or a call of a library can keep this thread from its event loop. The thread sleeps
+ * in the system until the pipe closes, so it costs a run nothing.
  */
 
 /**

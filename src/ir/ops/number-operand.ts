@@ -1,7 +1,7 @@
 /**
- * A number as one operand of a binary or ternary op: `mul(x, 0.5)`. It enters in the type in which the tensor's dtype is computed,
- * so it is not rounded to half or bfloat16. As in PyTorch, it does not widen a dtype of its family: only a fractional
- * number makes integers float, and a whole one makes bool int64.
+ * A number as one operand of a binary or ternary op: `mul(x, 0.5)`. It enters in the type in which the tensor's dtype
+ * is computed, so it is not rounded to half or bfloat16. As in PyTorch, it does not widen a dtype of its family: only a
+ * fractional number makes integers float, and a whole one makes bool int64.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { ScalarType } from "../../numerics/scalar/expression.ts";

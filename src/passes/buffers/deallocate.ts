@@ -5,9 +5,9 @@
  * becomes
  *   T1 = ALLOCATE(...); T1 = Set(T0); T2 = Set(T1); Deallocate T1; T3 = Set(T0)
  *
- * A use of a view (HirAliasSelect, ShardByStream) is a use of the tensor that it views, and a Wait is a use of the operands of its
- * communication. Inputs, outputs and tensors that the program frees already stay. nvFuser has AllocateAndDeallocate on
- * its other path only.
+ * A use of a view (HirAliasSelect, ShardByStream) is a use of the tensor that it views, and a Wait is a use of the
+ * operands of its communication. Inputs, outputs and tensors that the program frees already stay. nvFuser has
+ * AllocateAndDeallocate on its other path only.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { HostProgram } from "../../host/nodes.ts";

@@ -6,8 +6,9 @@
  *   T1[_, _] = relu(T0[DIDx, _])              ->   T1[DIDx, _] = relu(T0); T2[_, _] = set(T1)
  *
  * So is one of several operands whose result is cheaper to move (weigh-ops.ts). With the option `insertReshardingAfter`,
- * the first operand that lies otherwise decides where any op is computed. The further outputs of an op are computed where the first is. A sharded axis that no operand has (such as the result of a
- * reshape) is whole in the op's output, and then cut.
+ * the first operand that lies otherwise decides where any op is computed. The further outputs of an op are computed
+ * where the first is. A sharded axis that no operand has (such as the result of a reshape) is whole in the op's output,
+ * and then cut.
  *
  * Source: nvFuser's insertReshardingSetsBefore and insertReshardingSetsAfter.
  */

@@ -190,8 +190,8 @@ export interface Decisions {
 
 /**
  * Routes the ops of a Fusion one after the other. Each op says how its operands lie for it (place-op.ts,
- * split-over-devices.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced over the
- * devices (split-over-devices.ts).
+ * split-over-devices.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced
+ * over the devices (split-over-devices.ts).
  */
 export function routeOps(
   fusion: FusionData,

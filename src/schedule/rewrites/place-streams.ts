@@ -60,8 +60,8 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     else if (isGemmLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
     else if (command.stream === caller && command.kind !== "waitSignal") placed[position] = caller;
   }
-  // Other kernels and copies go to the stream that makes their last input, or that first reads their output. A kernel on received
-  // data gets a stream apart: it may wait long for SMs, and the next communication must not wait for it.
+  // Other kernels and copies go to the stream that makes their last input, or that first reads their output. A kernel
+  // on received data gets a stream apart: it may wait long for SMs, and the next communication must not wait for it.
   const follow = (position: number, other: number): void => {
     if (placed[position] !== null) return;
     const stream = at(placed, other);

@@ -1,7 +1,8 @@
 /**
  * Memory that other ranks map. It is allocated once, announced to all ranks by a CUDA IPC handle, and mapped once by
- * each rank of the same host. An allocation is identified by (rank, number, generation). A released allocation is kept for reuse under the
- * same mapping. If one is too small, its replacement has the next generation, and peers unmap the old one.
+ * each rank of the same host. An allocation is identified by (rank, number, generation). A released allocation is kept
+ * for reuse under the same mapping. If one is too small, its replacement has the next generation, and peers unmap the
+ * old one.
  */
 import { CU_IPC_HANDLE_SIZE, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS } from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";

@@ -1,7 +1,7 @@
 /**
- * Computations in dump text: the output, or outputs with commas between them, then on the next line `= ` and the op. A row per kind prints an op and parses
- * it by its names. Attributes that an op does not print (the axes of a reduction, the order of a permute) follow from
- * its output.
+ * Computations in dump text: the output, or outputs with commas between them, then on the next line `= ` and the op. A
+ * row per kind prints an op and parses it by its names. Attributes that an op does not print (the axes of a reduction,
+ * the order of a permute) follow from its output.
  */
 import type { Tensor } from "../../../ir/domain.ts";
 import { type Op, type OpKind, outputsOf } from "../../../ir/ops/op.ts";

@@ -1,6 +1,6 @@
 /**
- * The elementwise functions of two operands, one row each. All back ends round their results correctly, but for pow and atan2.
- * A new function is a row here and an exported function in api/ops, as for functions of one operand (unary.ts).
+ * The elementwise functions of two operands, one row each. All back ends round their results correctly, but for pow and
+ * atan2. A new function is a row here and an exported function in api/ops, as for functions of one operand (unary.ts).
  */
 import {
   apply,

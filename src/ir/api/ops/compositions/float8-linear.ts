@@ -19,11 +19,11 @@ import { amax, sum } from "../reductions.ts";
 
 /**
  * `linear` of operands that are quantized, with scales of rows (`rowwise`), tensors (`tensorwise`) or blocks
- * (`blockwise`). So are both gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the cotangent, where
- * `tensorwise`, in float8_e5m2. Sums of the forward pass may be kept in the bits of tensor cores (`fastAccumulation`),
- * those of gradients and of blocks not. A product of a depth that 16 does not divide is not quantized, nor by blocks one of
- * a depth that 128 does not divide: blocks are 1 x 128, and of weights 128 x 128, as in DeepSeek-V3. Throws `shape-mismatch`,
- * `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
+ * (`blockwise`). So are both gradients, which pass the rounding as if it were none: operands in float8_e4m3fn, and the
+ * cotangent, where `tensorwise`, in float8_e5m2. Sums of the forward pass may be kept in the bits of tensor cores
+ * (`fastAccumulation`), those of gradients and of blocks not. A product of a depth that 16 does not divide is not
+ * quantized, nor by blocks one of a depth that 128 does not divide: blocks are 1 x 128, and of weights 128 x 128, as in
+ * DeepSeek-V3. Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  *
  * Where devices share the inputs or the outputs, `parts` says how many: each part of a row then has its own scale, as
  * where each device quantizes what it has, and nothing is exchanged for scales. A row that does not have a multiple of 16
@@ -161,8 +161,8 @@ export interface QuantizeOptions {
 export interface Quantized {
   readonly values: TensorView;
   /**
-   * [], or the tensor's axes with extent 1 for the last one, or with a block in place of 128 elements. `values` times it are
-   * the tensor's numbers.
+   * [], or the tensor's axes with extent 1 for the last one, or with a block in place of 128 elements. `values` times
+   * it are the tensor's numbers.
    */
   readonly scale: TensorView;
 }
