@@ -47,6 +47,7 @@ describe("what fixes write as code", () => {
       "save",
       "savez",
       "jit",
+      "print_readable",
       "as_text",
       "export",
       "Shard",
