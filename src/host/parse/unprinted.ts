@@ -36,8 +36,7 @@ export function withUnprinted({ tensors, inputs, body, ...program }: HostProgram
     const writes = writesOf(statement);
     const isPosted = statement.kind === "Communication";
     for (const tensor of isPosted ? writes.filter((each) => !bound.has(each)) : []) {
-      const size = allocationSize(at(placed, tensor));
-      allocations.push({ kind: "Allocate", tensor, memory: "global", size, zeroInit: false, fresh: false });
+      allocations.push(allocationOf(at(placed, tensor)));
     }
     for (const tensor of writes) bound.add(tensor);
   }
@@ -82,14 +81,7 @@ export function withChunks(program: HostProgram, splits: SplitReading | null): H
       if (cut === null) continue;
       views.set(id, viewOf(tensor, cut, index));
       if (id !== op.output || program.inputs.includes(id) || allocated.some((each) => each.tensor === id)) continue;
-      allocated.push({
-        kind: "Allocate",
-        tensor: id,
-        memory: "global",
-        size: allocationSize(tensor),
-        zeroInit: false,
-        fresh: false,
-      });
+      allocated.push(allocationOf(tensor));
     }
     return [...views.values(), renamedOp(op, (id) => views.get(id)?.output ?? id)];
   };
@@ -100,6 +92,11 @@ export function withChunks(program: HostProgram, splits: SplitReading | null): H
   });
   if (tensors.length === program.tensors.length) return program;
   return { ...program, tensors, body: [...allocated, ...body], iterDomainCount: axes };
+}
+
+function allocationOf(tensor: Tensor): Allocate {
+  const size = allocationSize(tensor);
+  return { kind: "Allocate", tensor: tensor.id, memory: "global", size, zeroInit: false, fresh: false };
 }
 
 interface Cut {
