@@ -101,9 +101,8 @@ function placeOfOperand(
   const wanted = layoutOf(output, images, axes);
   const given = layoutOf(producer);
   invariant(wanted !== null, "a resharding op has a mesh", { tensor: output.id });
-  const partial = partialAxes(op, tensors);
-  const kept =
-    given === null ? null : keepShares(given, ({ type }) => partial.some((each) => each.parallelType === type));
+  const partial = partialAxes(op, tensors).map(({ parallelType }) => parallelType);
+  const kept = given === null ? null : keepShares(given, ({ type }) => partial.includes(type));
   const summed = new Set(
     own.flatMap(({ producer: from, consumer: to }) => (to.iterType === "reduction" ? [from.id] : [])),
   );
