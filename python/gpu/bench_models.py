@@ -3,8 +3,8 @@ Times plans of blocks beside PyTorch's own ways: torchrun --nproc-per-node N pyt
 
 FOLDER has `braid compile` of examples/transformer/moe-experts.ts in folders moe-*, of llama-decode.ts in decode-* and of
 python/gpu/scaled-matmul.ts in scaled-* and, with FAST=1, scaledfast-* and, with BLOCKS=1 or 128, scaledblocks-*, for N
-devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the slowest rank, median of rounds in which all take
-turns.
+devices in bfloat16. Each is compared with PyTorch's result first. Milliseconds are of calls back to back on the slowest
+rank, median of rounds in which all take turns.
 """
 
 from __future__ import annotations

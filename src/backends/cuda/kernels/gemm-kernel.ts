@@ -68,6 +68,9 @@ export function gemmKernel(
   // Of the block's group, whose size only the run knows.
   const rows = groups?.of === "m" ? "stop" : `${m}u`;
   const length = groups === undefined ? `${k}u` : "terms";
+  const [inA, inB] = [`x * ${a.row}ull + across * ${a.column}ull`, `down * ${b.row}ull + y * ${b.column}ull`];
+  const elementOfA = decodeElementText(ofA, `a[offsetA + ${inA}]`) + blockScale("scaleA", scaled?.a, "x", "across");
+  const elementOfB = decodeElementText(ofB, `b[offsetB + ${inB}]`) + blockScale("scaleB", scaled?.b, "y", "down");
   const text = [
     `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(${pointers}) {`,
     `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
@@ -111,8 +114,8 @@ export function gemmKernel(
     "const unsigned line = row + i;",
     "const unsigned long long x = firstRow + line, y = firstColumn + column;",
     "const unsigned long long across = depth + column, down = depth + line;",
-    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(ofA, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)}${blockScale("scaleA", scaled?.a, "x", "across")} : ${zero};`,
-    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(ofB, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)}${blockScale("scaleB", scaled?.b, "y", "down")} : ${zero};`,
+    `left[line][column] = x < ${rows} && across < ${length} ? ${elementOfA} : ${zero};`,
+    `right[line][column] = down < ${length} && y < ${n}u ? ${elementOfB} : ${zero};`,
     "}",
     "__syncthreads();",
     `for (int z = 0; z < ${tile}; z++) {`,
