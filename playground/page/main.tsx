@@ -1,6 +1,6 @@
 /** Starts the page: restores the state from the address or from the last visit, and shows it. */
 import { render } from "preact";
-import { firstState, keepState } from "./persistence.ts";
+import { firstState, followLinks, keepState, linkedExample } from "./persistence.ts";
 import { acceptDrops, openExample } from "./open-file.ts";
 import { App } from "./app.tsx";
 import { createPointing } from "./pointing.ts";
@@ -9,8 +9,9 @@ import { startTheme } from "./theme.ts";
 
 async function start(): Promise<void> {
   const store = createStore(await firstState());
-  const [, linked] = /^#example=(.+)$/u.exec(location.hash) ?? [];
-  if (linked !== undefined) void openExample(decodeURIComponent(linked), store);
+  const example = linkedExample(location.hash.slice(1));
+  if (example !== null) void openExample(example, store);
+  followLinks(store);
   keepState(store);
   acceptDrops(store);
   const root = document.getElementById("app");

@@ -2,6 +2,7 @@
 import { examples, firstText } from "virtual:examples";
 import { gpuSizes, stateOf } from "../model/inputs.ts";
 import type { State } from "../model/state.ts";
+import { openExample } from "./open-file.ts";
 import type { Store } from "./store.ts";
 
 const key = "braid-playground-state";
@@ -13,10 +14,30 @@ const sharing = () => import("../model/share.ts");
 
 /** From a link, else from the last visit, else the first example. */
 export async function firstState(): Promise<State> {
-  const texts = [location.hash.slice(1), localStorage.getItem(key) ?? ""].filter((text) => text !== "");
-  if (texts.length === 0) return usualState();
+  return (await stateIn(location.hash.slice(1))) ?? (await stateIn(localStorage.getItem(key) ?? "")) ?? usualState();
+}
+
+async function stateIn(text: string): Promise<State | null> {
+  if (text === "") return null;
   const { decodeState } = await sharing();
-  return texts.map(decodeState).find((state) => state !== null) ?? usualState();
+  return decodeState(text);
+}
+
+/** A link in the address of the open page is opened in place: a browser does not load the page again for it. */
+export function followLinks(store: Store): void {
+  addEventListener("hashchange", ({ newURL }) => void openLink(new URL(newURL).hash.slice(1), store));
+}
+
+/** An example's name, or a state. What is neither opens nothing. */
+async function openLink(text: string, store: Store): Promise<void> {
+  const example = linkedExample(text);
+  const state = example === null ? await stateIn(text) : null;
+  if (example !== null) await openExample(example, store);
+  else if (state !== null) store.change({ kind: "restore", state });
+}
+
+export function linkedExample(text: string): string | null {
+  return new URLSearchParams(text).get("example");
 }
 
 /** What a first visit shows. */

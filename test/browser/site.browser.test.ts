@@ -53,13 +53,17 @@ it("finds a page by its words, whose program opens in the playground", async () 
   await page.fill("#tsd-search-input", "counterexample");
   await page.click('#tsd-search-results a:has-text("Verifier")');
   await page.waitForURL(/verifier\.html/u);
-  await page.click("text=Open in the playground");
+  const link = page.getByRole("link", { name: "Open in the playground" }).first();
+  const program = new URL((await link.getAttribute("href")) ?? "", page.url()).href;
+  await link.click();
   await page.waitForSelector(".verdict.wrong", { timeout: 15_000 });
   expect(await page.textContent(".file")).toBe("verifier.hir");
   await page.goto(`${address}playground/index.html#example=mlp`);
-  await page.reload();
+  // The page stays: it follows the link in its address.
   await page.waitForSelector('.file:text-is("examples/mlp.ts")');
   await page.waitForSelector(".verdict.ok", { timeout: 15_000 });
+  await page.goto(program);
+  await page.waitForSelector('.file:text-is("verifier.hir")');
   expect(complaints).toEqual([]);
   await page.close();
 });
