@@ -1,6 +1,6 @@
 /**
  * Every diagnostic code: a smallest program that raises it and the same with the fix typed, which no longer does; or the
- * tests that type its fixes; or one word for a fix that is no edit of a program or call.
+ * tests that type its fixes; or why there is nothing to type.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -55,6 +55,8 @@ import { dumpAdvice } from "../host/parse/dump-advice.ts";
 import { changed, planOf, read, ring } from "../plan/plans.ts";
 import { badAnnotations } from "../passes/bad-annotations.ts";
 import { checked, convertOpToCommunication, streamParallelType } from "../passes/refused-programs.ts";
+import { machineRows } from "./machine-rows.ts";
+import { processRows } from "./process-rows.ts";
 import { keysOf } from "../../src/support/invariant.ts";
 
 interface Typed {
@@ -84,15 +86,18 @@ type Row =
   | { readonly kind: "dumps" }
   /** test/cli/typed-fixes.long.test.ts or typed-file-fixes.long.test.ts types its fixes. */
   | { readonly kind: "command line" }
-  /** The fix is made where the word says, not in a program. */
-  | { readonly kind: "untyped"; readonly word: string };
+  /** Rows of machine-rows.ts or process-rows.ts type its fixes. */
+  | { readonly kind: "machine" }
+  /** There is nothing to type, for this reason. */
+  | { readonly kind: "untyped"; readonly why: string };
 
 const annotations = { kind: "annotations" } as const;
 const repairs = { kind: "repairs" } as const;
 const hostPrograms = { kind: "host programs" } as const;
 const dumps = { kind: "dumps" } as const;
 const commandLine = { kind: "command line" } as const;
-const untyped = (word: string): Row => ({ kind: "untyped", word });
+const machine = { kind: "machine" } as const;
+const untyped = (why: string): Row => ({ kind: "untyped", why });
 const typed = (help: RegExp, program: Typed["program"]): Row => ({ kind: "typed", help, program });
 
 const typedEach = (...programs: readonly (readonly [help: RegExp, program: Typed["program"]])[]): Row => ({
@@ -473,7 +478,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
     [/name the file after its rank/u, (isFixed) => recordsOf(isFixed ? "trace_0.json" : "trace.json", "trace_1.json")],
     [/pass one of them/u, (isFixed) => recordsOf(...(isFixed ? ["0.json"] : ["0.json", "old/0.json"]))],
   ),
-  "record-incomplete": untyped("runs"),
+  "record-incomplete": machine,
   "file-unreadable": commandLine,
   "plan-unsupported": typed(/compile with --backend cuda/u, (isFixed) => planOf(ring(2, isFixed ? "cuda" : "nccl"))),
   "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),
@@ -486,7 +491,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "program-threw": commandLine,
   "option-unknown": typed(/did you mean streams/u, (isFixed) => compiled(isFixed ? '{"streams":2}' : '{"stream":2}')),
   "option-value": commandLine,
-  "backend-unavailable": untyped("machine"),
+  "backend-unavailable": machine,
   "interleaving-invalid": typed(/seed:7/u, (isFixed) => parseInterleaving(isFixed ? "seed:7" : "seed7")),
   stuck: typed(/in the same order on all ranks/u, (isFixed) => reduced(!isFixed)),
   "slot-overrun": repairs,
@@ -500,17 +505,17 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
     [/stop before the cache is full/u, (isFixed) => updated(4, isFixed ? 2 : 3)],
     [/make its axis longer/u, (isFixed) => updated(isFixed ? 5 : 4, 3)],
   ),
-  "command-threw": untyped("runs"),
-  "worker-died": untyped("runs"),
-  "gpu-call-failed": untyped("machine"),
-  "gpu-memory": untyped("machine"),
-  "gpu-unsupported": untyped("machine"),
-  "rank-failed": untyped("runs"),
-  interrupted: untyped("runs"),
-  "rank-behind": untyped("runs"),
-  "rendezvous-failed": untyped("network"),
-  "launcher-environment": untyped("environment"),
-  "program-differs": untyped("ranks"),
+  "command-threw": untyped("The error is a bug in Braid, and the fix asks for a report."),
+  "worker-died": machine,
+  "gpu-call-failed": machine,
+  "gpu-memory": machine,
+  "gpu-unsupported": machine,
+  "rank-failed": machine,
+  interrupted: untyped("The user ended the run: it prints no fix."),
+  "rank-behind": machine,
+  "rendezvous-failed": machine,
+  "launcher-environment": machine,
+  "program-differs": machine,
   "timed-out": typed(/allow more time/u, (isFixed) =>
     executed(
       (f) => matmul(matmul(f.input([256, 256]), f.input([256, 256])), f.input([256, 256])),
@@ -518,8 +523,8 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
       { timeout: isFixed ? 60 : 1e-6 },
     ),
   ),
-  "check-failed": untyped("values"),
-  "not-checked": untyped("values"),
+  "check-failed": machine,
+  "not-checked": machine,
 };
 
 async function raised(program: () => unknown): Promise<readonly Diagnostic[]> {
@@ -539,10 +544,23 @@ describe("fixes by code", () => {
     const programs = row.kind === "typed" ? [row] : row.kind === "typed each" ? row.programs : [];
     return programs.map(({ help, program }) => ({ code, help, program }));
   });
+  it.each(machineRows)("$code, done, is gone: $help", async ({ code, help, program }) => {
+    const [diagnostic] = await raised(() => program(null));
+    expect([diagnostic?.code, diagnostic?.help]).toEqual([code, expect.stringMatching(help)]);
+    expect(await raised(() => program(diagnostic?.help ?? ""))).toEqual([]);
+  });
+
   it.each(all)("$code, typed, is gone: $help", async ({ code, help, program }) => {
     const [diagnostic] = await raised(() => program(false));
     expect([diagnostic?.code, diagnostic?.help]).toEqual([code, expect.stringMatching(help)]);
     expect(await raised(() => program(true))).toEqual([]);
+  });
+
+  it("has rows of machines for those that it leaves to them", () => {
+    const codes: readonly string[] = [...machineRows, ...processRows].map(({ code }) => code);
+    expect(rows.flatMap(({ code, row }) => (row.kind === "machine" && !codes.includes(code) ? [code] : []))).toEqual(
+      [],
+    );
   });
 
   it("has rows of the other tables for those that it leaves to them", () => {

@@ -1,70 +1,11 @@
 /** Flight records of hand-made runs: what the rings keep, and which rank a comparison says is missing where. */
-import { link, type Program } from "@braid-compiler/braid";
+import { link } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
-import { at } from "../../src/support/invariant.ts";
 import { compareFlights } from "../../src/trace/flight/compare-flights.ts";
-import {
-  flightPlans,
-  type FlightRecord,
-  type FlightStanding,
-  type Reported,
-  reportedStanding,
-  takeFlightRecord,
-} from "../../src/trace/flight/flight-record.ts";
-import { beginFlight, createFlightWords, endFlight, postFlight } from "../../src/trace/flight/flight-words.ts";
+import { type FlightRecord, type Reported } from "../../src/trace/flight/flight-record.ts";
 import { buildLists } from "../machine/list-builder.ts";
-
-/** Ranks 0, 1 and 2 reduce on a library's stream, after a copy and an event of the caller's. */
-const reducing = link(
-  buildLists(3, (list) => {
-    const [input, copy, output] = [list.input([4]), list.temporary([4]), list.output([4])];
-    const library = list.stream("NCCL", "communicator");
-    list.statement("T1 = Set(T0)").copy(0, input, copy);
-    list.statement("Communication 0").synchronize(library, 0);
-    list.collective(library, "Allreduce", { team: [0, 1, 2], reduceOp: "sum", input: copy, output });
-    list.statement("Wait Communication 0").synchronize(0, library);
-  }),
-);
-
-interface Given {
-  readonly run?: number;
-  readonly finished?: boolean;
-  readonly posted?: number;
-  readonly failed?: boolean;
-  readonly reported?: readonly Reported[];
-}
-
-/** The record of a rank that has begun and ended these commands, in order. */
-function record(
-  program: Program,
-  rank: number,
-  done: readonly (readonly ["begun" | "ended", number])[],
-  { run = 1, finished = false, posted = at(program.ranks, rank).commands.length, failed = true, reported }: Given = {},
-): FlightRecord {
-  const { streams, commands } = at(program.ranks, rank);
-  const words = createFlightWords();
-  beginFlight(words, run, 0);
-  postFlight(words, posted);
-  if (finished) endFlight(words);
-  const standings = streams.map(({ id }, stream): FlightStanding => {
-    if (reported !== undefined) return reportedStanding(at(reported, stream));
-    const last = (step: string): number =>
-      done.findLast(([each, command]) => each === step && at(commands, command).stream === id)?.[1] ?? -1;
-    const ended = last("ended");
-    const begun = Math.max(last("begun"), ended);
-    return { begun, ended, orLater: false, ago: begun < 0 ? null : 2.5 };
-  });
-  const source = { rank, world: program.ranks.length, plan: flightPlans(program)(rank), words, standings };
-  return takeFlightRecord(source, { reason: "timed-out: it hangs", failed });
-}
-
-const arrived = [
-  ["ended", 0],
-  ["ended", 1],
-  ["ended", 2],
-  ["begun", 3],
-] as const;
+import { arrived, record, reducing, signalling } from "./written-flights.ts";
 
 function texts(records: readonly FlightRecord[]): readonly string[] {
   return compareFlights(records).findings.map(renderDiagnostic);
@@ -177,12 +118,7 @@ describe("ranks", () => {
   });
 
   it("that wait for a signal that a program lacks", () => {
-    const unsignalled = link(
-      buildLists(2, (list, rank) => {
-        if (rank === 1) return void list.pair("get", "send", 0, list.input([4]));
-        list.waitPeer(0, list.pair("get", "recv", 1, list.output([4])), "ready");
-      }),
-    );
+    const unsignalled = signalling(false);
     const records = [record(unsignalled, 0, []), record(unsignalled, 1, [], { finished: true })];
     expect(texts(records)).toEqual([
       expect.stringContaining("rank 1 has no command that ends a wait: 1 stream of rank 0 waits for it"),

@@ -63,7 +63,7 @@ export async function inputsFrom(
     fail("option-value", `the file of --input has no tensor for input ${at(missing, 0)}`, {
       place: { kind: "option", text: `--input ${files.join(" --input ")}` },
       found: "none of its names",
-      expected: missing.join(", "),
+      expected: [...new Set(missing)].join(", "),
       help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --input NAME=FILE",
     });
   }

@@ -370,14 +370,14 @@ function limitFindings({ ranks, groups, stale }: Transfers, causes: readonly Wai
       (who) => `the records of ${who} do not go back to the start`,
       "a buffer that has overwritten its oldest entries, or a dump of the active ones only",
       "all transfers since the start",
-      "what came before is not compared; record more with TORCH_FR_BUFFER_SIZE",
+      "set TORCH_FR_BUFFER_SIZE to more entries: what came before is not compared",
     ),
     ...note(
       [...stale],
       (who) => `the records of ${who} are older than those of the others`,
       "collectives that completed on other ranks, which takes all ranks, and that these do not have",
       "records of one moment",
-      "whether these ranks are behind is unknown: dump all ranks at once",
+      "dump all ranks at once: whether these are behind is unknown",
     ),
   ];
 }

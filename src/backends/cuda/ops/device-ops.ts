@@ -127,7 +127,9 @@ function refuseScaled(program: Program, rank: number, capability: number): void 
     place: commandPlace(programNotes(program, rank), index),
     found: version(capability),
     expected: `${version(scaledCapability)} or newer`,
-    help: 'multiply in bfloat16: mul(mul(linear(cast(x, "bfloat16"), cast(weight, "bfloat16")), scaleX), scaleW)',
+    help:
+      "run on the CPU (--on cpu), or, unless scales are of blocks, multiply in bfloat16, with scales [], [M, 1] or " +
+      '[1, N]: mul(mul(linear(cast(x, "bfloat16"), cast(weight, "bfloat16")), scaleX), scaleW)',
   });
 }
 

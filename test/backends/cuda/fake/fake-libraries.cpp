@@ -96,7 +96,7 @@ API cuGetErrorString(int, const char **text) { *text = "a fake error"; return 0;
 API cuDeviceGetCount(int *count) { *count = atoi(setting("FAKE_CUDA_DEVICES", "8")); return 0; }
 API cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 API cuDeviceGetName(char *name, int length, int) { snprintf(name, length, "Fake GPU"); return 0; }
-API cuDeviceGetAttribute(int *value, int attribute, int) { *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : 4; return 0; }
+API cuDeviceGetAttribute(int *value, int attribute, int) { *value = attribute == 75 ? atoi(setting("FAKE_CUDA_MAJOR", "9")) : attribute == 76 ? 0 : attribute == 16 ? 132 : 4; return 0; }
 API cuDeviceTotalMem_v2(size_t *bytes, int) { *bytes = 8ull << 30; return 0; }
 API cuDeviceCanAccessPeer(int *can, int, int) { *can = 1; return 0; }
 API cuDeviceGetPCIBusId(char *id, int length, int) { snprintf(id, length, "0000:00:00.0"); return 0; }
