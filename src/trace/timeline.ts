@@ -6,6 +6,7 @@
 import { isWork, type StreamInfo, type WorkKind } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
+import { isLocalCopy } from "./command-work.ts";
 import { eventTable, movingSince, type MovingSince, type TraceEvent } from "./event-table.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
@@ -44,7 +45,7 @@ export function renderTimeline(
   { columns, on }: Drawing,
 ): readonly string[] {
   const rank = at(program.ranks, number);
-  const spans = spansByStream(rank, events, movingSince(program, eventTable(program, events)));
+  const spans = spansByStream(program, rank, events, movingSince(program, eventTable(program, events)));
   const total = [...spans.values()].flat().reduce((latest, { end }) => Math.max(latest, end), shortest);
   const rows = rank.streams.flatMap((stream) => {
     const name = trackLabel(stream, on);
@@ -67,6 +68,7 @@ export function renderTimeline(
 }
 
 function spansByStream(
+  program: Program,
   rank: RankProgram,
   events: readonly TraceEvent[],
   moving: MovingSince,
@@ -74,9 +76,10 @@ function spansByStream(
   const spans = new Map<number, Span[]>();
   for (const event of events) {
     if (event.rank !== rank.rank) continue;
-    const { kind, stream } = at(rank.commands, event.command);
+    const command = at(rank.commands, event.command);
+    const { kind, stream } = command;
     if (!isWork(kind)) continue;
-    const letter = letters[kind];
+    const letter = letters[isLocalCopy(program, rank.rank, command) ? "copy" : kind];
     const start = moving(event);
     const row = spans.get(stream) ?? [];
     if (start > event.start) row.push({ letter: waiting, start: event.start, end: start });

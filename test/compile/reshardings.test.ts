@@ -3,20 +3,28 @@ import { describe, expect, it } from "vitest";
 import {
   add,
   amax,
+  compile,
   DeviceMesh,
   expand,
   Fusion,
+  gradients,
   linear,
   lower,
   matmul,
+  mean,
+  mul,
+  permute,
   record,
   relu,
+  reshape,
   set,
   slice,
   sum,
   type TensorView,
+  unsqueeze,
 } from "@braid-compiler/braid";
 import { reshardings } from "@braid-compiler/braid/internals";
+import { mostReceived } from "../routes/received-bytes.ts";
 import { reshardingCells } from "../../src/passes/moves/list-reshardings.ts";
 
 const two = DeviceMesh.range(2);
@@ -111,6 +119,70 @@ it("moves the elements of an expanded axis before they are stretched", () => {
   // Three quarters of 8 floats come from other devices.
   expect(gather?.bytes).toBe((3 / 4) * 8 * 4);
   expect(command).toMatchObject({ operation: { input: { shape: [2] }, output: { shape: [4, 2] } } });
+});
+
+/** Four devices; tensors of which axis 0 or another is cut among them. */
+const four = DeviceMesh.range(4);
+const cutOf = (tensor: TensorView, axis = 0): TensorView => {
+  tensor.setDeviceMesh(four).outerSplit(axis, 4).parallelize("DIDx");
+  return tensor;
+};
+const whole = (tensor: TensorView): TensorView => tensor.setDeviceMesh(four);
+
+const gradientOf = (f: Fusion, of: TensorView, wrt: TensorView): TensorView => {
+  f.output(of);
+  return gradients(f, { of: [of], wrt: [wrt] })[0] ?? of;
+};
+
+/** Outputs with an expanded axis on their way, and the bytes that each device receives. */
+const expanded: Readonly<Record<string, readonly [build: (f: Fusion) => TensorView, bytes: number]>> = {
+  "an expanded axis that nothing cuts": [(f) => whole(expand(cutOf(f.input([8, 1])), [8, 64])), 24],
+  "a bias that gets rows": [(f) => whole(expand(unsqueeze(cutOf(f.input([64])), 0), [8, 64])), 192],
+  "one merged with the axis that is gathered": [
+    (f) => whole(reshape(expand(cutOf(f.input([8, 1, 4])), [8, 16, 4]), [128, 4])),
+    1536,
+  ],
+  "one merged with another, exchanged": [
+    (f) => cutOf(reshape(expand(cutOf(f.input([8, 1, 4]), 2), [8, 16, 4]), [128, 4])),
+    384,
+  ],
+  "one that is split": [(f) => whole(reshape(expand(cutOf(f.input([8, 1])), [8, 64]), [8, 4, 16])), 1536],
+  "one that is permuted": [(f) => whole(permute(expand(cutOf(f.input([8, 1])), [8, 64]), [1, 0])), 1536],
+  "one of a sum over devices": [(f) => whole(sum(expand(cutOf(f.input([8, 1, 4])), [8, 64, 4]), [0])), 1536],
+  "a sum that is expanded after it": [
+    (f) => whole(expand(unsqueeze(sum(cutOf(f.input([4, 8])), [0]), 1), [8, 64])),
+    48,
+  ],
+  "the gradient of one": [
+    (f) => {
+      const [x, y] = [whole(f.input([8, 1])), cutOf(f.input([8, 64]), 1)];
+      return gradientOf(f, sum(mul(expand(x, [8, 64]), y), [0, 1]), x);
+    },
+    54,
+  ],
+  "the gradient of a mean": [
+    (f) => {
+      const x = cutOf(f.input([8, 64]));
+      return whole(gradientOf(f, mean(x, [0, 1]), x));
+    },
+    6,
+  ],
+  "one that another mesh reads": [
+    (f) => {
+      const x = f.input([8, 1]).setDeviceMesh(DeviceMesh.range(2));
+      const y = relu(expand(x, [8, 64]));
+      return mul(y.setDeviceMesh(new DeviceMesh([2, 3])), 2);
+    },
+    2048,
+  ],
+};
+
+it.each(Object.entries(expanded))("counts what moves of %s", (_, [build, bytes]) => {
+  const f = new Fusion();
+  f.output(build(f));
+  const listed = reshardings(f).reduce((all, each) => all + (each.bytes ?? Number.NaN), 0);
+  const { program } = compile(f, { devices: 4, on: "cuda", backend: "nccl" });
+  expect([listed, mostReceived(program)]).toEqual([bytes, bytes]);
 });
 
 it("says that the user placed the result", () => {

@@ -1,6 +1,9 @@
 import { DeviceMesh, explain, Fusion, set } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { type RegionRow, regionTable, regionText } from "../../src/explain/region-rows.ts";
+import { explainReport } from "../../src/report/build/explain-report.ts";
+import { chromeTrace } from "../../src/trace/chrome/chrome-trace.ts";
+import { renderTimeline } from "../../src/trace/timeline.ts";
 import { machine, perMegabyte, transfersAt } from "./machine.ts";
 
 const row: RegionRow = {
@@ -46,11 +49,21 @@ it.each([
   for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1, 2, 3]]));
   x.outerSplit(0, parts).parallelize(along);
   const slow = { localCopies: perMegabyte(1e3), transfers: transfersAt(perMegabyte(1e7)) };
-  const { run } = explain(f, { devices: 4, schedule: "as-written" }, machine(slow));
+  const explanation = explain(f, { devices: 4, schedule: "as-written" }, machine(slow));
+  const { run } = explanation;
   expect(run.regions.map((each) => each.transferred)).toEqual(transferred);
   // Of a team of one device, the library copies.
   expect(run.milliseconds).toBeCloseTo(milliseconds, 9);
   expect(run.floor.communication).toBe(parts === 1 ? 0 : milliseconds);
+  // Every picture of the run draws it as one.
+  const { program } = explanation.compilation;
+  const { trace } = run;
+  const [row0 = ""] = renderTimeline(program, 0, trace, { columns: 40, on: "cuda" });
+  expect(/[ct](?=[.ct]* )/u.exec(row0.slice(row0.indexOf(")")))?.[0]).toBe(parts === 1 ? "c" : "t");
+  const kinds = new Set(JSON.stringify(chromeTrace(program, trace)).match(/"cat":"(?:copy|transfer)"/gu));
+  expect([...kinds]).toEqual([`"cat":"${parts === 1 ? "copy" : "transfer"}"`]);
+  const [view] = explainReport({ title: "", machine: "", explanation }).views;
+  expect(view?.timeline.works.map(({ kind }) => kind)).toContain(parts === 1 ? "localCopy" : "transfer");
 });
 
 it("names a region by its communication, and its tensors as the user does", () => {

@@ -10,7 +10,7 @@ import { printedLines } from "../../host/print/statement-lines.ts";
 import { containerEnd } from "../../host/syntax/text/source.ts";
 import { at, unreachable, getOrMake, pushTo } from "../../support/invariant.ts";
 import { operationName } from "../../trace/chrome/slices.ts";
-import { commandBytes, flopsOf, commandPeer } from "../../trace/command-work.ts";
+import { commandBytes, commandPeer, flopsOf, isLocalCopy } from "../../trace/command-work.ts";
 import type { HostText } from "../data/report-data.ts";
 import type { ReportStatement, TimelineData, SliceWork } from "../data/timeline-data.ts";
 
@@ -108,8 +108,10 @@ function runs(program: Program, rank: number, command: Command): Pick<SliceWork,
       if (peer === null) return { kind: "localCopy", label: "copy" };
       return { kind: "copy", label: `${peer.direction} rank ${peer.rank}` };
     }
-    case "transfer":
-      return { kind: "transfer", label: operationName(command.operation) };
+    case "transfer": {
+      const kind = isLocalCopy(program, rank, command) ? "localCopy" : "transfer";
+      return { kind, label: operationName(command.operation) };
+    }
     case "recordEvent":
     case "waitEvent":
       return { kind: "order", label: `${command.kind === "recordEvent" ? "record" : "wait for"} e${command.event}` };

@@ -8,7 +8,7 @@ import type { Collective, Command, PointToPointGroup } from "../../commands/comm
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
 import { dispatch, type RuleTable, at, invariant } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
-import { commandBytes, commandPeer } from "../command-work.ts";
+import { commandBytes, commandPeer, isLocalCopy } from "../command-work.ts";
 import type { EventOf, MovingSince, TraceEvent } from "../event-table.ts";
 
 /**
@@ -70,10 +70,11 @@ const rules: RuleTable<Command, readonly TraceSlice[], [Context]> = {
     const name = peer === null ? "copy" : `copy ${peer.direction} rank ${peer.rank}`;
     return [run(context, "copy", `${name}, ${bytesText(context)}`)];
   },
-  transfer: ({ operation }, context) => {
-    const name = operationName(operation);
-    const { event, moving } = context;
-    const slice = run(context, "transfer", `${name} ${bytesText(context)}`, moving);
+  transfer: (command, context) => {
+    const name = operationName(command.operation);
+    const { program, rank, event, moving } = context;
+    const category = isLocalCopy(program, rank.rank, command) ? "copy" : "transfer";
+    const slice = run(context, category, `${name} ${bytesText(context)}`, moving);
     if (!meetsOthers(context)) return [slice];
     // Drawn even if it did not wait: arrows to the other ranks begin at the arrival.
     return [{ ...slice, category: "wait", name: `wait for peers: ${name}`, start: event.start, end: moving }, slice];
