@@ -41,6 +41,8 @@ beforeAll(async () => {
   told = explained.out;
   const racing = path.join(root, "test/fixtures/findings/data-race.hir");
   const verified = await cli("verify", racing, "--report", file("race.html"));
+  const unmatched = path.join(root, "test/fixtures/findings/transfer-mismatch.hir");
+  expect((await cli("verify", unmatched, "--report", file("unmatched.html"))).status).toBe(1);
   const proven = await cli("verify", example, "--devices", "2", "--report", file("proven.html"));
   expect([explained.status, verified.status, proven.status]).toEqual([0, 1, 0]);
 });
@@ -59,7 +61,13 @@ async function open(
     dark = false,
     width = 1280,
     height = 900,
-  }: { readonly dark?: boolean; readonly width?: number; readonly height?: number } = {},
+    hasTimeline = true,
+  }: {
+    readonly dark?: boolean;
+    readonly width?: number;
+    readonly height?: number;
+    readonly hasTimeline?: boolean;
+  } = {},
 ): Promise<number> {
   page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
   page.on("console", (message) => {
@@ -72,7 +80,7 @@ async function open(
   const start = performance.now();
   await page.goto(pathToFileURL(file(name)).href);
   await page.locator("html[data-ready=true]").waitFor({ timeout: 20_000 });
-  await page.locator(".br-timeline[data-from]").waitFor({ timeout: 20_000 });
+  if (hasTimeline) await page.locator(".br-timeline[data-from]").waitFor({ timeout: 20_000 });
   return performance.now() - start;
 }
 
@@ -246,6 +254,21 @@ describe("the report page", () => {
     await expect(page.locator(".br-line").first().isVisible()).resolves.toBe(true);
   });
 
+  it("shows a finding of a program that cannot run without a timeline, in its own colours", async () => {
+    await open("unmatched.html", { hasTimeline: false });
+    expect(await page.locator("h1").innerText()).toBe("1 finding: the program is wrong");
+    expect(await page.locator("section[aria-label=Timeline]").count()).toBe(0);
+    const panel = "document.querySelector('.br-panel')";
+    expect(await page.evaluate<string>(`getComputedStyle(${panel}).backgroundColor`)).toBe("rgb(255, 255, 255)");
+  });
+
+  it("puts the cells of a row under each other on a narrow screen", async () => {
+    await open("explain.html", { width: 390 });
+    const table = page.getByRole("region", { name: "What moves between devices" });
+    expect(await table.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true);
+    expect(await table.locator("td").last().innerText()).toContain("needs it");
+  });
+
   it("folds a long list of streams until it is opened", async () => {
     await open("proven.html");
     const streams = page.getByRole("region", { name: "Streams" });
@@ -280,7 +303,7 @@ describe("the report page", () => {
     },
   );
 
-  it.each([1280, 800])("fits %d pixels", async (width) => {
+  it.each([1280, 800, 390])("fits %d pixels", async (width) => {
     await open("explain.html", { width });
     expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     const { x, width: drawn } = await canvasBox();

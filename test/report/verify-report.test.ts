@@ -2,12 +2,14 @@
 import { describe, expect, it } from "vitest";
 import { compile, parse } from "@braid-compiler/braid";
 import { readFileSync } from "node:fs";
+import { parseContainers } from "../../src/host/parse/parse.ts";
+import { dumpLines } from "../../src/host/print/statement-lines.ts";
 import { verifyReport } from "../../src/report/build/verify-report.ts";
 import type { ReportData } from "../../src/report/data/report-data.ts";
 import { at } from "../../src/support/invariant.ts";
 import { decodeColumns, encodeColumns } from "../../src/support/columns.ts";
 
-function reportOf(name: string, containers = 1): ReportData & { readonly commands: number } {
+function reportOf(name: string, containers = 1, isDump = false): ReportData & { readonly commands: number } {
   const text = readFileSync(new URL(`../fixtures/findings/${name}.hir`, import.meta.url), "utf8");
   const { hosts, reported, report } = compile(
     containers === 1 ? parse(text) : Array.from({ length: containers }, (_, container) => parse(text, { container })),
@@ -16,6 +18,7 @@ function reportOf(name: string, containers = 1): ReportData & { readonly command
   const data = verifyReport({
     title: name,
     hosts,
+    dump: isDump ? { text, lineOf: dumpLines(parseContainers(text)) } : null,
     program: reported,
     report,
     repair: (report.repair ?? []).map((step) => step.text),
@@ -57,9 +60,16 @@ describe("the report of a race", () => {
     expect([from, to].map((slice) => at(timeline.works, at(slices.work, slice)).kind)).toEqual(["kernel", "kernel"]);
   });
 
+  it("shows a dump as it is, by the lines that the findings name", () => {
+    const { hosts, views } = reportOf("data-race", 1, true);
+    const lines = at(views, 0).timeline.statements.map(({ line }) => line);
+    expect(lines).toContain(7);
+    expect(at(at(hosts, 0).lines, 7 - 1)).toBe("  T1_g_float[iS2{4}, iS3{8}]");
+  });
+
   it("names the repair", () => {
     expect(data.tables.map(({ title }) => title)).toContain("Repair");
-    expect(data.verdict.tone).toBe("bad");
+    expect(data.verdict).toEqual({ tone: "bad", text: "1 finding: some order of the commands is wrong" });
   });
 });
 

@@ -75,7 +75,13 @@ async function fromProgram(
   lowering: GivenOptions<LoweringName>,
 ): Promise<BuiltProgram> {
   const { source, reference, defaults } = revived(await building.result());
-  const used = { lineOf: null, containers: null, model: null, params: { ...defaults, ...Object.fromEntries(set) } };
+  const used = {
+    lineOf: null,
+    text: null,
+    containers: null,
+    model: null,
+    params: { ...defaults, ...Object.fromEntries(set) },
+  };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = fusionSource(withConstants(source, await constantsOf(source.tensors)));

@@ -25,6 +25,8 @@ export interface BuiltProgram {
   readonly reference: HasFusionData | null;
   /** Where the statements stand in a dump; null for a program file. */
   readonly lineOf: LineOf | null;
+  /** The text of a dump; null for other programs. */
+  readonly text: string | null;
   /** The containers of a dump, by rank; null for a program file. */
   readonly containers: readonly ParsedContainer[] | null;
   /** The names and constants of a model file; null for others. */

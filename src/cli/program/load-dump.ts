@@ -15,6 +15,7 @@ import { systemReason } from "../../support/wording.ts";
 type DumpFlags = Options<"entry" | "as">;
 
 export interface LoadedDump {
+  readonly text: string;
   /** The host program of each rank. */
   readonly hosts: readonly HostProgram[];
   /** The parsed container of each rank, with the lines of its statements in the file. */
@@ -27,7 +28,7 @@ export async function loadDump(file: string, devices: number | null, flags: Dump
   const roots = flags.as?.roots ?? "era";
   const request = { file, devices, container: containerOf(flags) };
   const containers = rankContainers(parseContainers(text, { file, roots }), request);
-  return { hosts: containers.map(({ program }) => program), containers };
+  return { text, hosts: containers.map(({ program }) => program), containers };
 }
 
 /** Throws `option-value` for a name: containers have none. */

@@ -18,11 +18,11 @@ export async function programOfDump(
   building: ApartBuilding | null,
 ): Promise<BuiltProgram> {
   if (building === null) requireKnownParameters(file, {}, flags.set);
-  const { hosts, containers } = await loadDump(file, flags.devices, flags);
+  const { text, hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = lowerAll(hosts, { devices: flags.devices });
   const { reference, params } =
     building === null ? { reference: null, params: {} } : await referenceFrom(building, flags);
-  return { source: hosts, signature, reference, lineOf: dumpLines(containers), containers, model: null, params };
+  return { source: hosts, signature, reference, lineOf: dumpLines(containers), text, containers, model: null, params };
 }
 
 async function referenceFrom(

@@ -87,6 +87,7 @@ export async function programOfModel(
     signature: placedData(source, lowering),
     reference: source,
     lineOf: null,
+    text: null,
     containers: null,
     model,
     params: {},

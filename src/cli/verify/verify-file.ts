@@ -81,6 +81,7 @@ export async function verifyFile(
     model,
     params,
     lineOf: linesOfDump,
+    text,
     containers,
   } = await buildProgram(file, flags, options, building);
   optimizeLater();
@@ -125,7 +126,8 @@ export async function verifyFile(
         ? (report.repair ?? []).map(({ text }) => text)
         : repaired.added.map((each) => addedText(linesOf(each), flags.devices));
     const { hosts } = checked;
-    const data = verifyReport({ title: file, hosts, program, report, repair, replay: replayOf("order.txt") });
+    const dump = text === null || linesOfDump === null ? null : { text, lineOf: linesOfDump };
+    const data = verifyReport({ title: file, hosts, dump, program, report, repair, replay: replayOf("order.txt") });
     await write("--report", flags.report, (await reportPage(data)).join(""));
   }
   if (flags.repair !== undefined && repaired !== null) {

@@ -57,6 +57,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     verdict: {
       tone: "plain",
       text: `${timeText(run.milliseconds)} ${how} on ${devices}, ${exposedText(run.exposed)}`,
+      ...(isTooSmall(explanation) ? { note: `${sentence(tooSmallText(explanation))}.` } : {}),
     },
     facts: facts(explanation),
     views: [{ name: "run", timeline, marked: [] }],
@@ -69,7 +70,6 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     findings: [],
     hosts: texts,
     notes: [
-      ...(isTooSmall(explanation) ? [`${sentence(tooSmallText(explanation))}.`] : []),
       ...(machine === null ? [] : [`Machine: ${machine}.`]),
       ...assumedTexts(run.assumptions).map((text) => `Assumed: ${text}`),
     ],
@@ -79,7 +79,9 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
 /** A program with less of its communication under kernels does not overlap. */
 const littleHidden = 0.1;
 
-function facts({ run, isMeasured, predicted, interval, serial, peakBytes, bubble }: Explanation): readonly Fact[] {
+function facts(explanation: Explanation): readonly Fact[] {
+  const { run, isMeasured, predicted, interval, serial, peakBytes, bubble } = explanation;
+  const isSmall = isTooSmall(explanation);
   const { milliseconds, floor, exposed, overlap } = run;
   const bounds = `compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`;
   const share = exposed < 0 ? exposedText(exposed) : `${percentText(exposed / milliseconds)} of the run`;
@@ -107,7 +109,7 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes, bubble
       label: "communication hidden",
       value: overlap.overlap === null ? "none" : percentText(overlap.overlap),
       note: overlap.overlap === null ? "nothing moves between devices" : `of ${timeText(overlap.communication)}`,
-      isBad: overlap.overlap !== null && overlap.overlap < littleHidden,
+      isBad: !isSmall && overlap.overlap !== null && overlap.overlap < littleHidden,
     },
     { label: "floor", value: timeText(floor.milliseconds), note: bounds },
     ...(serial === null
@@ -117,7 +119,7 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes, bubble
             label: "serial",
             value: timeText(serial),
             note: `collective, then GEMM: ${(serial / (predicted ?? run).milliseconds).toFixed(2)} times as long`,
-            isBad: serial < 0.995 * (predicted ?? run).milliseconds,
+            isBad: !isSmall && serial < 0.995 * (predicted ?? run).milliseconds,
           },
         ]),
     ...(bubble === null
@@ -130,9 +132,10 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes, bubble
 function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
   const { causes: found, milliseconds, rank } = run;
   const beside = isMeasured ? predicted : null;
+  const gain = found.some(({ milliseconds: each }) => each < 0) ? "; a negative one is a gain" : "";
   return {
     title: "Why time is exposed",
-    note: `On rank ${rank}, which ends last. The times add up to the exposed time; a negative one is a gain.`,
+    note: `On rank ${rank}, which ends last. The times add up to the exposed time${gain}.`,
     columns: [
       { label: "cause", numeric: false },
       { label: "time", numeric: true },

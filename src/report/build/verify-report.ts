@@ -19,7 +19,7 @@ import type {
   ReportView,
 } from "../data/report-data.ts";
 import { timelineRanks, createEdges, type Placed, slicesOfRun } from "./run.ts";
-import { createWorks, type HostTexts, hostTexts, type Works } from "./works.ts";
+import { createWorks, type DumpText, type HostTexts, hostTexts, type Works } from "./works.ts";
 import { never, type Waits, waitsOf } from "../../explain/dependences.ts";
 import type { TimelineRun } from "../data/timeline-data.ts";
 import { memoryCurves } from "./memory.ts";
@@ -28,6 +28,8 @@ export interface VerifyReportPage {
   /** The program file. */
   readonly title: string;
   readonly hosts: readonly HostProgram[];
+  /** The file, if it is a dump, whose lines the findings name. */
+  readonly dump: DumpText | null;
   /** Null if the lists do not link; the page then has no timeline. */
   readonly program: Program | null;
   readonly report: Verified;
@@ -41,9 +43,9 @@ export interface VerifyReportPage {
 const mostCounterexamples = 8;
 
 export function verifyReport(request: VerifyReportPage): ReportData {
-  const { title, program, hosts, report, repair } = request;
+  const { title, program, hosts, dump, report, repair } = request;
   const { ok, findings, size } = report;
-  const texts = hostTexts(hosts);
+  const texts = hostTexts(hosts, dump);
   const errors = findings.filter(({ severity }) => severity === "error");
   const drawn = program === null || findings.some(({ code }) => code === "program-malformed") ? null : program;
   const shown = findings.filter(({ interleaving }) => interleaving !== null).slice(0, mostCounterexamples);
@@ -55,7 +57,10 @@ export function verifyReport(request: VerifyReportPage): ReportData {
           tone: "good",
           text: `Verified: every order of ${counted(size.commands, "command")} gives the same result, and each ends`,
         }
-      : { tone: "bad", text: `${counted(errors.length, "finding")}: some order of the commands is wrong` },
+      : {
+          tone: "bad",
+          text: `${counted(errors.length, "finding")}: ${errors.every(isOfOrder) ? "some order of the commands is wrong" : "the program is wrong"}`,
+        },
     facts: facts(size, drawn),
     views,
     tables: [
@@ -69,6 +74,9 @@ export function verifyReport(request: VerifyReportPage): ReportData {
     notes: [],
   };
 }
+
+/** Whether commands in another order do not show it. */
+const isOfOrder = ({ interleaving }: Finding): boolean => interleaving !== null;
 
 /** The commands as early as they can run, then the counterexamples. */
 function viewsOf(

@@ -133,7 +133,18 @@ export interface HostTexts {
   readonly lines: HostLines;
 }
 
-export function hostTexts(hosts: readonly HostProgram[]): HostTexts {
+/** A file of host programs, and where their statements begin in it. */
+export interface DumpText {
+  readonly text: string;
+  readonly lineOf: HostLines["lineOf"];
+}
+
+/** A dump is shown as it is, since findings name its lines. */
+export function hostTexts(hosts: readonly HostProgram[], dump: DumpText | null = null): HostTexts {
+  if (dump !== null) {
+    const texts = [{ ranks: [...hosts.keys()], lines: dump.text.trimEnd().split("\n") }];
+    return { texts, lines: { hostOf: () => 0, lineOf: dump.lineOf } };
+  }
   const known = new Map<HostProgram, string>();
   const ranksOf = new Map<string, number[]>();
   for (const [rank, host] of hosts.entries()) {

@@ -22,6 +22,8 @@ export interface Verdict {
   readonly tone: "good" | "bad" | "plain";
   /** One line. */
   readonly text: string;
+  /** Why it says little; absent if it does not. */
+  readonly note?: string;
 }
 
 export interface Fact {

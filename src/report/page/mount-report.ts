@@ -9,10 +9,13 @@ import { addStyle, make } from "./dom.ts";
 import { createHostPane, type LinePlace } from "./host-pane.ts";
 import { mountTimeline } from "./mount-timeline.ts";
 import style from "./report.css";
+import timelineStyle from "./timeline.css";
 import { swatch } from "./tip.ts";
 
 export function mountReport(element: HTMLElement, data: ReportData): void {
   const root = make("div", { class: "br-report" });
+  // The colours of both, also where there is no timeline.
+  addStyle("timeline", timelineStyle);
   addStyle("report", style);
   element.append(root);
   let view = 0;
@@ -44,8 +47,9 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
   const tables = make("div", { class: "br-tables" });
   const findings = make("div");
   const wideTables = make("div");
-  root.append(header(data), timelineCard(), findings, tables, wideTables, host.element, footer(data));
   const hasTimeline = data.views.some(({ timeline: { runs } }) => runs.some(({ tracks }) => tracks.length > 0));
+  const pictures = hasTimeline ? [timelineCard()] : [];
+  root.append(header(data), ...pictures, findings, tables, wideTables, host.element, footer(data));
   const timeline = hasTimeline
     ? mountTimeline(holder, timelineData(), {
         keys: "page",
@@ -61,7 +65,6 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
         },
       })
     : null;
-  if (timeline === null) holder.append(make("p", { class: "br-empty", text: "There is no run to draw." }));
   renderTables();
 
   function timelineCard(): HTMLElement {
@@ -150,6 +153,7 @@ function header({ title, verdict, facts }: ReportData): HTMLElement {
     {},
     make("p", { class: "br-file", text: title }),
     make("h1", { class: `br-verdict br-${verdict.tone}`, text: verdict.text }),
+    ...(verdict.note === undefined ? [] : [make("p", { class: "br-caveat", text: verdict.note })]),
     list,
   );
 }
@@ -206,7 +210,8 @@ function linkedTable({ title, note, isFolded, columns, rows }: LinkedTable, onLi
   const body = rows.map(({ cells, note: more, link }) => {
     const row = make("tr");
     for (const [i, text] of cells.entries()) {
-      const cell = make(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : {});
+      const label = columns[i]?.label ?? "";
+      const cell = make(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : { "data-label": label });
       if (columns[i]?.numeric === true) cell.className = "br-number";
       const isCode = columns[i]?.isCode === true;
       cell.append(i === 0 && !isCode ? linked(link, text, onLink) : make(isCode ? "code" : "span", { text }));
