@@ -61,7 +61,7 @@ export function withInUse(run: PredictedRun, { gemms, memory, start }: InUse): P
   return { ...run, milliseconds: milliseconds + more };
 }
 
-const steps = [0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3];
+const steps = [0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3];
 
 /** Not fitted: a greater one would make intervals of blocks, which have many kernels, hold more than 95 %. */
 const ofRuns = 0.014;
@@ -69,27 +69,37 @@ const ofRuns = 0.014;
 /** What machines differ in most: errors one step above those found, for machines that are not in the fit. */
 const differing = ["copies", "reductionsInPeers", "host"] as const;
 
-/** One error after the other is set to the best of `steps`, until none changes. */
+/** One error after the other is set to the best of `steps`, those of GEMMs together, until none changes. */
 function fitErrors(runs: readonly PredictedRun[]): MeanErrors {
   const weights = weightsOf(runs);
   const seen = byCommandClass((of) =>
     Math.max(...runs.map(({ path, milliseconds }) => rounded(path[of] / milliseconds))),
   );
   const scoreOf = (errors: MeanErrors): number => weightedSum(runs, weights, (run) => scoreIn(run, errors));
-  let found: MeanErrors = { classes: byCommandClass(() => 0.05), hidden: 0.05, besideGemms: 0.1, run: ofRuns, seen };
+  let found: MeanErrors = {
+    classes: byCommandClass(() => 0.05),
+    loopedGemms: 0.05,
+    besideGemms: 0.1,
+    run: ofRuns,
+    seen,
+  };
   for (let least = Infinity; scoreOf(found) < least;) {
     least = scoreOf(found);
-    for (const of of ["hidden", "besideGemms", ...commandClasses] as const) {
-      const tried = steps.map((step) =>
-        of === "hidden" || of === "besideGemms"
-          ? { ...found, [of]: step }
-          : { ...found, classes: { ...found.classes, [of]: step } },
-      );
-      found = best([found, ...tried], scoreOf);
+    for (const of of ["besideGemms", ...commandClasses] as const) {
+      const withStep = (step: number): readonly MeanErrors[] => {
+        const changed =
+          of === "besideGemms"
+            ? { ...found, besideGemms: step }
+            : { ...found, classes: { ...found.classes, [of]: step } };
+        return of === "gemms" ? steps.map((looped) => ({ ...changed, loopedGemms: looped })) : [changed];
+      };
+      found = best([found, ...steps.flatMap(withStep)], scoreOf);
     }
   }
-  const wider = differing.map((of) => [of, steps[steps.indexOf(found.classes[of]) + 1] ?? found.classes[of]] as const);
-  return { ...found, classes: { ...found.classes, ...Object.fromEntries(wider) } };
+  const next = (error: number): number => steps[steps.indexOf(error) + 1] ?? error;
+  const wider = differing.map((of) => [of, next(found.classes[of])] as const);
+  const classes = { ...found.classes, ...Object.fromEntries(wider) };
+  return { ...found, classes, loopedGemms: next(found.loopedGemms) };
 }
 
 /** The interval score at 90 % of the logarithms: the width, and 20 times the distance of a time outside. */

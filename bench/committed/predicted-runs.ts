@@ -38,7 +38,7 @@ function predicted(
   profile: MachineProfile,
 ): IntervalRun & Pick<PredictedRun, "perInUse"> {
   const simulated = { program, ...simulate(program, profile, { graph }) };
-  const { milliseconds, path, overlap, besideGemms, assumptions } = explainRun(simulated, profile, {
+  const { milliseconds, path, loopedGemms, besideGemms, assumptions } = explainRun(simulated, profile, {
     serial: null,
     graph,
   });
@@ -49,7 +49,7 @@ function predicted(
     memory: slopeOf(withMemory(profile, 1 + step)),
     start: runCost(program, profile) > profile.costs.run ? 0.001 : 0,
   };
-  const shared = { overlap, besideGemms, assumptions, perInUse };
+  const shared = { loopedGemms, besideGemms, assumptions, perInUse };
   if (isRun) return { milliseconds, path, ...shared };
   return { milliseconds: milliseconds - path.host, path: { ...path, host: 0 }, ...shared };
 }

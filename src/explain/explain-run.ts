@@ -48,6 +48,8 @@ export interface ExplainedRun {
   readonly idleOf: (rank: number) => readonly IdlePart[];
   /** The run's milliseconds by class of command: kernels of the rank, and what it waits for between them. */
   readonly path: ByClass;
+  /** Of GEMMs in loops, the part of the path's: milliseconds. */
+  readonly loopedGemms: number;
   /** Of kernels in peers' memory beside GEMMs without an SM margin: milliseconds. */
   readonly besideGemms: number;
   /** The regions that communicate, in the order of the host program. */
@@ -124,6 +126,7 @@ export function explainRun(
     compute = alone.all;
     least = leastCompute(program, serial, costOf, serialCosts);
   }
+  const path = pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference);
   return {
     milliseconds,
     rank,
@@ -143,7 +146,8 @@ export function explainRun(
       .sort((a, b) => b.milliseconds - a.milliseconds),
     idle: idle.parts,
     idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
-    path: pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference),
+    path,
+    loopedGemms: path.gemms * loopedShare(program, trace, rank),
     besideGemms: timeBesideGemms(program, trace, timing, rank),
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
     overlap: at(overlap, rank),
@@ -220,6 +224,18 @@ function pathTimesOf(
   const rest = milliseconds - [...path.values()].reduce((sum, time) => sum + time, 0);
   addTo(path, "host", rest);
   return byCommandClass((of) => path.get(of) ?? 0);
+}
+
+/** Of the time of the rank's GEMMs, the share of those in loops over chunks or devices. */
+function loopedShare(program: Program, trace: readonly TraceEvent[], rank: number): number {
+  const { origins } = at(program.ranks, rank);
+  const gemms = trace.filter(
+    (event) => event.rank === rank && commandClassOf(program, rank, event.command) === "gemms",
+  );
+  const timeOf = (events: readonly TraceEvent[]): number =>
+    events.reduce((sum, { start, end }) => sum + end - start, 0);
+  const looped = gemms.filter(({ command }) => at(origins, command).iteration.length > 0);
+  return looped.length === 0 ? 0 : timeOf(looped) / timeOf(gemms);
 }
 
 /** A copy engine takes none. */

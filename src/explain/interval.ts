@@ -24,9 +24,7 @@ const share = 0.9;
 export const meanErrorsWithin = -Math.log(1 - share);
 
 /** What the interval of a run depends on. */
-export type IntervalRun = Pick<ExplainedRun, "milliseconds" | "path" | "besideGemms" | "assumptions"> & {
-  readonly overlap: Pick<ExplainedRun["overlap"], "hidden">;
-};
+export type IntervalRun = Pick<ExplainedRun, "milliseconds" | "path" | "loopedGemms" | "besideGemms" | "assumptions">;
 
 /** Null if the profile lacks something whose error is not known. */
 export function intervalOf(run: IntervalRun, { on, residuals = {} }: MachineProfile): PredictedInterval | null {
@@ -41,8 +39,8 @@ export function intervalOf(run: IntervalRun, { on, residuals = {} }: MachineProf
  * Assumptions about one class are independent of each other.
  */
 export function meanErrorOf(
-  { milliseconds, path, overlap, besideGemms, assumptions }: IntervalRun,
-  { classes, hidden, besideGemms: beside, run, seen }: MeanErrors,
+  { milliseconds, path, loopedGemms, besideGemms, assumptions }: IntervalRun,
+  { classes, loopedGemms: looped, besideGemms: beside, run, seen }: MeanErrors,
   residuals: Partial<ByClass> = {},
 ): number | null {
   const partOf = (time: number): number => (milliseconds > 0 ? time / milliseconds : 0);
@@ -55,6 +53,6 @@ export function meanErrorOf(
   };
   const errors = commandClasses.map(errorOf);
   if (errors.includes(null)) return null;
-  const terms = [Math.sqrt(partOf(overlap.hidden)) * hidden, partOf(besideGemms) * beside];
+  const terms = [partOf(loopedGemms) * looped, partOf(besideGemms) * beside];
   return Math.hypot(run, ...terms, ...errors.map(Number));
 }

@@ -18,8 +18,8 @@ const kinds: { readonly [K in RunKind]: number | null } = {
   "matmul + all-reduce": 11,
   "communication alone": 15,
   "few rows": 22,
-  "transformer blocks": 8,
-  MLPs: 8,
+  "transformer blocks": 7,
+  MLPs: 10,
   "kernels alone": 15,
   "pipelines of the self-test": null,
 };
@@ -60,8 +60,8 @@ describe("of the programs in bench/results", () => {
   });
 
   it.each([
-    ["unseen", { all: 85, gather: 91, scatter: 69, allreduce: 83 }],
-    ["unseen-again", { all: 83, gather: 91, scatter: 59, allreduce: 80 }],
+    ["unseen", { all: 83, gather: 88, scatter: 72, allreduce: 73 }],
+    ["unseen-again", { all: 84, gather: 94, scatter: 66, allreduce: 78 }],
   ] as const)(
     "of a machine that is in no fit, as many are inside as docs/simulation.md says: %s",
     (machine, { all, gather, scatter, allreduce }) => {
@@ -79,20 +79,25 @@ describe("of the programs in bench/results", () => {
     120_000,
   );
 
-  it.each(coveredKinds)("%s: 85 to 95 % are inside, and the interval is narrow", (kind) => {
-    const own = of(kind);
-    const inside = Math.round(100 * insideOf(own));
-    expect(inside).toBeGreaterThanOrEqual(85);
-    expect(inside).toBeLessThanOrEqual(95);
-    const half = own.reduce((sum, run) => sum + halfOf(run, committedErrors), 0) / own.length;
-    expect(100 * Math.expm1(half)).toBeLessThan(kinds[kind] ?? NaN);
-  });
+  it.each(coveredKinds)(
+    "%s: 85 to 95 % of the other half are inside, and of all, and the interval is narrow",
+    (kind) => {
+      const own = of(kind);
+      for (const some of [own, own.filter((run) => !isForFit(run))]) {
+        const inside = Math.round(100 * insideOf(some));
+        expect(inside).toBeGreaterThanOrEqual(85);
+        expect(inside).toBeLessThanOrEqual(95);
+      }
+      const half = own.reduce((sum, run) => sum + halfOf(run, committedErrors), 0) / own.length;
+      expect(100 * Math.expm1(half)).toBeLessThan(kinds[kind] ?? NaN);
+    },
+  );
 
   it.each(coveredKinds)("%s: predictions are not biased by more than 4 %", (kind) => {
     expect(Math.abs(medianOf(of(kind)) - 1)).toBeLessThan(0.04);
   });
 
-  it.each(["transformer blocks", "few rows", "kernels alone"] as const)(
+  it.each(["transformer blocks", "MLPs", "few rows", "kernels alone"] as const)(
     "%s: 85 % are inside what the other kinds give",
     (kind) => {
       const others = fit(runs.filter((run) => run.kind !== kind));

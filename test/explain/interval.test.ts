@@ -93,7 +93,7 @@ describe("a run's time by class of command", () => {
 
 describe("the interval", () => {
   it.each(cases)("is as wide as the errors of $of and of the run", ({ of, ...rest }) => {
-    const run = { ...explained(rest), assumptions: [], overlap: { hidden: 0 }, besideGemms: 0 };
+    const run = { ...explained(rest), assumptions: [], loopedGemms: 0, besideGemms: 0 };
     const only = { ...run, path: { ...run.path, [of]: run.milliseconds } };
     for (const each of commandClasses) if (each !== of) Object.assign(only.path, { [each]: 0 });
     const { low, high, share } = interval(only, machine({ on: "cuda" }));
@@ -148,10 +148,15 @@ describe("the interval", () => {
     expect(width(assumed)).toBeGreaterThan(width([]));
   });
 
-  it("is wider where kernels hide communication", () => {
-    const run = { ...explained({ primitive: "tp-columnwise", implementation: "serial", slow: {} }), assumptions: [] };
-    const widthOf = (hidden: number): number => interval({ ...run, overlap: { hidden } }, machine({ on: "cuda" })).high;
-    expect(widthOf(run.milliseconds / 4)).toBeGreaterThan(widthOf(0));
+  it.each([
+    ["braid;backend=nccl;form=collective;chunks=4", 1],
+    ["serial", 0],
+  ])("is wider where GEMMs are in loops, as all of %s: %d", (implementation, share) => {
+    const run = explained({ primitive: "tp-columnwise", implementation, slow: {} });
+    expect(run.path.gemms).toBeGreaterThan(0);
+    expect(run.loopedGemms).toBeCloseTo(share * run.path.gemms, 9);
+    const without = interval({ ...run, loopedGemms: 0 }, machine({ on: "cuda" }));
+    expect(interval(run, machine({ on: "cuda" })).high > without.high).toBe(share > 0);
   });
 
   it.each([
