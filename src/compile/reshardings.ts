@@ -28,28 +28,28 @@ export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"
  */
 export function reshardings(fusion: HasFusionData, options: ReshardingsOptions = {}): readonly Resharding[] {
   const { sizes: _, ...lowering } = options;
-  return listed(fusion, lowerRanks(fusion, 1, lowering).decomposed, options);
+  return listed(fusion.data(), lowerRanks(fusion, 1, lowering).decomposed, options);
 }
 
 /**
  * The same of a Fusion that lowering takes with these options: not all of its passes run again, and none if `decomposed`
- * is given, as they left it.
+ * is given, as they left it. `written`: the Fusion with only the user's annotations.
  */
 export function reshardingsOfLowered(
   fusion: HasFusionData,
   options: ReshardingsOptions,
   decomposed?: FusionData,
+  written = fusion.data(),
 ): readonly Resharding[] {
   const { sizes: _, ...lowering } = options;
-  return listed(fusion, decomposed ?? decomposedData(fusion, lowering).decomposed, options);
+  return listed(written, decomposed ?? decomposedData(fusion, lowering).decomposed, options);
 }
 
 function listed(
-  fusion: HasFusionData,
+  before: FusionData,
   decomposed: FusionData,
   { sizes = {}, nvfuserLimits = false }: ReshardingsOptions,
 ): readonly Resharding[] {
-  const before = fusion.data();
   const known = new Map([...sizesFromMeshes(before.tensors), ...numbersByName(sizes)]);
   return listReshardings(decomposed, before, (name) => known.get(name), nvfuserLimits).map((each) => {
     const name = spokenName(at(decomposed.tensors, each.tensor));
@@ -65,10 +65,11 @@ function listed(
 
 // Why communication of a Fusion is not in a loop, in which kernels would hide it.
 
-/** In the order of the ops, with the user's names of tensors. Throws what `lower` throws. */
+/** In the order of the ops, with the user's names of tensors. `written` as above. Throws what `lower` throws. */
 export function refusedLoops(
   fusion: HasFusionData,
   options: Omit<LowerOptions, "rank" | "onPass"> = {},
+  written = fusion.data(),
 ): readonly LoopRefusal[] {
   let [before, found]: [HostProgram | null, HostProgram | null] = [null, null];
   lower(fusion, {
@@ -81,7 +82,7 @@ export function refusedLoops(
   });
   if (found === null) return [];
   const { tensors }: HostProgram = found;
-  return refusalsIn(found, fusion.data(), resolveLoweringOptions(options)).map((refusal) => ({
+  return refusalsIn(found, written, resolveLoweringOptions(options)).map((refusal) => ({
     ...refusal,
     op: withNames(refusal.op, tensors),
     beside: withNames(refusal.beside, tensors),

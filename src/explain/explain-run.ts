@@ -27,6 +27,8 @@ export interface ExplainedCause {
   readonly label: string;
   readonly sentence: string;
   readonly milliseconds: number;
+  /** The parts of it that another cause holds as long. */
+  readonly also: ReadonlyMap<Cause, number>;
 }
 
 export interface ExplainedRun {
@@ -75,16 +77,24 @@ export interface ExplainRunOptions {
   readonly serial: Program | null;
   /** Whether the run was one launch of a graph. */
   readonly graph: boolean;
+  /** If the Program is a part of a longer run: the GEMMs of that (`SimulateOptions`), and of its serial form. */
+  readonly gemms?: PartOfRun | undefined;
+}
+
+/** By rank: the microseconds of all GEMMs of the run that a Program is a part of. */
+export interface PartOfRun {
+  readonly own: readonly number[];
+  readonly serial: readonly number[] | undefined;
 }
 
 /** `profile`: null for a measured run on a machine without one. */
 export function explainRun(
   { program, trace, milliseconds }: TracedRun,
   profile: MachineProfile | null,
-  { serial, graph }: ExplainRunOptions,
+  { serial, graph, gemms }: ExplainRunOptions,
 ): ExplainedRun {
   const { assume, all } = createAssumptions();
-  const costOf = profile === null ? measuredCosts(program, trace) : commandCosts(program, profile, assume);
+  const costOf = profile === null ? measuredCosts(program, trace) : commandCosts(program, profile, assume, gemms?.own);
   const dependences = dependencesOf(program);
   const timing = timingOf(program, dependences, trace);
   const rank = lastRank(program, timing.end, dependences.first);
@@ -112,7 +122,7 @@ export function explainRun(
   let least = Math.max(...overlap.map(({ kernels }) => kernels));
   if (profile !== null) {
     const own = kernelTimeOf(program, rank, costOf);
-    const serialCosts = serial === null ? null : commandCosts(serial, profile, assume);
+    const serialCosts = serial === null ? null : commandCosts(serial, profile, assume, gemms?.serial);
     const alone = serial === null || serialCosts === null ? own : kernelTimeOf(serial, rank, serialCosts);
     for (const [key, time] of own.kinds) {
       const whole = alone.kinds.get(key);
@@ -132,18 +142,7 @@ export function explainRun(
     rank,
     floor: floorOf(program, dependences, costOf, least),
     exposed: milliseconds - compute,
-    causes: keysOf(causes)
-      .map((cause): ExplainedCause => {
-        const time = times.get(cause) ?? 0;
-        return {
-          cause,
-          label: causes[cause].label,
-          sentence: causeSentence(cause, time, also.get(cause) ?? new Map()),
-          milliseconds: time,
-        };
-      })
-      .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
-      .sort((a, b) => b.milliseconds - a.milliseconds),
+    causes: explainedCauses(times, also),
     idle: idle.parts,
     idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
     path,
@@ -154,6 +153,21 @@ export function explainRun(
     assumptions: all(),
     trace,
   };
+}
+
+/** `also`: second causes of parts of a cause's time. */
+export function explainedCauses(
+  times: ReadonlyMap<Cause, number>,
+  also: ReadonlyMap<Cause, ReadonlyMap<Cause, number>>,
+): readonly ExplainedCause[] {
+  return keysOf(causes)
+    .map((cause): ExplainedCause => {
+      const [time, others] = [times.get(cause) ?? 0, also.get(cause) ?? new Map<Cause, number>()];
+      const { label } = causes[cause];
+      return { cause, label, sentence: causeSentence(cause, time, others), milliseconds: time, also: others };
+    })
+    .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
+    .sort((a, b) => b.milliseconds - a.milliseconds);
 }
 
 /** Chunks may be faster than a whole GEMM, if they happen to fit the kernel's tiles. */

@@ -8,21 +8,24 @@ import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified
 import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
 import { withNames } from "../ir/origin.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import { simulate } from "../simulate/simulate.ts";
+import { simulate, type SimulateOptions } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event-table.ts";
 import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
 import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
+import { type CompiledLayers, compileFewerLayers, further, furtherGemms } from "../tune/regions/fewer-layers.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
-import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
+import { type ExplainedRun, explainRun, type PartOfRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
+import { furtherRun } from "./layers.ts";
 import { withEndlessRates } from "./what-if.ts";
 import { overlapOf } from "../trace/overlap.ts";
 
@@ -32,10 +35,15 @@ export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
    * `streams`, otherwise "as-written".
    */
   readonly schedule?: Schedule;
+  /** Whether programs of many equal layers are explained by few of them (`Explanation.layers`); false if omitted. */
+  readonly fewerLayers?: boolean;
 }
 
 export interface Explanation {
+  /** Of the whole program, or of that with few of its layers. */
   readonly compilation: AnyCompilation;
+  /** Null if the whole program was compiled. */
+  readonly layers: ExplainedLayers | null;
   /** All candidates, where the schedule was chosen. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
   /** What ran, or is predicted: the Program, or one of the equal groups of ranks of a long one. */
@@ -76,30 +84,47 @@ export interface MeasuredRun {
   readonly milliseconds: number;
 }
 
+/**
+ * Of a program of many equal layers, three were compiled, and two; each of the `missing` ones counts as what three take
+ * more than two. Times and bytes of the explanation are those of the whole program, the rest is of three layers.
+ */
+export interface ExplainedLayers extends Pick<CompiledLayers, "missing"> {
+  readonly few: Pick<Explanation, "run" | "reshardings" | "refusals">;
+}
+
 /** Throws what `compile` and, with `schedule: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { schedule, ...given } = options;
-  const { compilation, choice } = compileToExplain(source, options, profile);
-  return explainCompiled(source, compilation, {
-    ...given,
-    ...rewritesOf(schedule),
-    choice,
-    profile,
-    measured: null,
-  });
+  const { schedule, fewerLayers: _, ...given } = options;
+  const compiled = compileToExplain(source, options, profile);
+  return explainCompiled(source, compiled, { ...given, ...rewritesOf(schedule), profile, measured: null });
+}
+
+export interface CompiledToExplain {
+  readonly compilation: AnyCompilation;
+  /** Null if the schedule was not chosen. */
+  readonly choice: Explanation["choice"];
+  /** Null if the whole program was compiled; otherwise `compilation` is `more`. */
+  readonly layers: CompiledLayers | null;
 }
 
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
 export function compileToExplain(
   source: ProgramSource,
-  { schedule, graph = true, ...options }: ExplainOptions,
+  { schedule, graph = true, fewerLayers = false, ...options }: ExplainOptions,
   profile: MachineProfile | null,
-): Pick<Explanation, "compilation" | "choice"> {
-  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile);
-  const unverified = choice?.compilation ?? compile(source, { ...options, ...rewritesOf(schedule), verify: "off" });
+): CompiledToExplain {
+  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile, fewerLayers);
+  const written = { ...options, ...rewritesOf(schedule), verify: "off" } as const;
+  const layers =
+    choice !== null
+      ? choice.layers
+      : fewerLayers && profile !== null && isFusionSource(source)
+        ? compileFewerLayers(source, written)
+        : null;
+  const unverified = choice?.compilation ?? layers?.more.compilation ?? compile(source, written);
   const { onProgress } = options;
   const listening = onProgress === undefined ? {} : { onProgress };
-  return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice };
+  return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice, layers };
 }
 
 function latencyShare(program: Program, profile: MachineProfile, graph: boolean): number {
@@ -113,7 +138,6 @@ export function isTooSmall({ latencyShare }: Explanation): boolean {
 }
 
 export interface ExplainCompiledOptions extends ChooseOptions {
-  readonly choice: Explanation["choice"];
   /** Null for a measured run on a machine without one. */
   readonly profile: MachineProfile | null;
   /** Null to explain the predicted run. */
@@ -122,39 +146,100 @@ export interface ExplainCompiledOptions extends ChooseOptions {
   readonly all?: boolean;
 }
 
-/** `compilation` is that of `source` with these options. */
+/** `compiled`: `source` with these options. */
 export function explainCompiled(
   source: ProgramSource,
-  compilation: AnyCompilation,
-  { choice, profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
+  { compilation, choice, layers }: CompiledToExplain,
+  options: ExplainCompiledOptions,
+): Explanation {
+  const { profile, measured, all: _, graph: __, ...compiling } = options;
+  const programs = (of: OneCompiled): ProgramsOfOne => programsOf(of, { profile, measured }, compiling);
+  if (layers === null || profile === null) {
+    const whole = { source, compilation, choice };
+    return explainOne(whole, programs(whole), options);
+  }
+  const { missing } = layers;
+  const [few, more] = [
+    { ...layers.few, choice },
+    { ...layers.more, choice, compilation },
+  ];
+  const [ofFew, ofMore] = [programs(few), programs(more)];
+  const haveSerial = ofFew.serial !== null && ofMore.serial !== null;
+  const gemms = {
+    own: furtherGemms(ofFew.part, ofMore.part, missing, profile),
+    serial: haveSerial ? furtherGemms(ofFew.serial, ofMore.serial, missing, profile) : undefined,
+  };
+  const [a, b] = [explainOne(few, ofFew, options, gemms), explainOne(more, ofMore, options, gemms)];
+  const run = furtherRun(a.run, b.run, missing);
+  return {
+    ...b,
+    layers: { missing, few: a },
+    run,
+    predicted: run,
+    interval: intervalOf(run, profile),
+    serial: a.serial === null || b.serial === null ? null : further(a.serial, b.serial, missing),
+    peakBytes: further(a.peakBytes, b.peakBytes, missing),
+  };
+}
+
+interface OneCompiled extends Pick<CompiledToExplain, "compilation" | "choice"> {
+  readonly source: ProgramSource;
+  /** The Fusion with only the user's annotations, if `source` has others. */
+  readonly written?: FusionData;
+}
+
+interface ProgramsOfOne {
+  /** The Program, or one of the equal groups of ranks of a long one. */
+  readonly part: Program;
+  readonly serial: Program | null;
+}
+
+function programsOf(
+  { source, compilation: { program } }: OneCompiled,
+  { profile, measured }: Pick<ExplainCompiledOptions, "profile" | "measured">,
+  compiling: CompileOptions,
+): ProgramsOfOne {
+  // The trace of a measured run is of all ranks.
+  const part = measured === null && commandsOfRanks(program.ranks) > manyCommands ? oneOfEqualGroups(program) : program;
+  return { part, serial: profile === null ? null : serialOf(source, compiling, part.ranks.length) };
+}
+
+function explainOne(
+  { source, written, compilation, choice }: OneCompiled,
+  { part, serial }: ProgramsOfOne,
+  { profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
+  gemms?: PartOfRun,
 ): Explanation {
   const { program, sizes } = compilation;
   const lowering = loweringOf(compilation.options);
   // A choice that turned loops off had its reason in their times.
   const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
-  // The trace of a measured run is of all ranks.
-  const part = measured === null && commandsOfRanks(program.ranks) > manyCommands ? oneOfEqualGroups(program) : program;
-  const serial = profile === null ? null : serialOf(source, options, part.ranks.length);
-  const given = { serial, graph };
+  const given = { serial, graph, gemms };
+  const simulating = (gemmsOfRun: readonly number[] | undefined): SimulateOptions =>
+    gemmsOfRun === undefined ? { graph } : { graph, gemmsOfRun };
   const predicted =
-    profile === null ? null : explainRun({ program: part, ...simulate(part, profile, { graph }) }, profile, given);
+    profile === null
+      ? null
+      : explainRun({ program: part, ...simulate(part, profile, simulating(gemms?.own)) }, profile, given);
   const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, given);
   invariant(run !== null, "a run is measured, or predicted with a profile");
-  const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
+  const refusals = isFusionSource(source) ? refusedLoops(source, asked, written) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,
+    layers: null,
     choice,
     explained: part,
     run,
     isMeasured: measured !== null,
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
-    serial: serial === null || profile === null ? null : simulate(serial, profile, { graph }).milliseconds,
+    serial:
+      serial === null || profile === null ? null : simulate(serial, profile, simulating(gemms?.serial)).milliseconds,
     latencyShare: profile === null ? null : latencyShare(serial ?? part, profile, graph),
     named: namesIn(source, compilation),
     reshardings: isFusionSource(source)
-      ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed)
+      ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed, written)
       : null,
     refusals,
     alternatives:

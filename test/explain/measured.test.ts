@@ -40,9 +40,8 @@ function sumOf(causes: readonly { readonly milliseconds: number }[]): number {
 describe("a measured run", () => {
   it("has the causes of the prediction where it ran as predicted", () => {
     const { trace, milliseconds } = predicted();
-    const compilation = compile(gathering(), options);
-    const setting = { ...options, choice: null, profile, measured: { trace, milliseconds } };
-    const found = explainCompiled(gathering(), compilation, setting);
+    const compiled = { compilation: compile(gathering(), options), choice: null, layers: null };
+    const found = explainCompiled(gathering(), compiled, { ...options, profile, measured: { trace, milliseconds } });
     const expected = explain(gathering(), options, profile);
     const run = { ...expected.run, idleOf: expect.any(Function) as unknown };
     expect(found).toMatchObject({ isMeasured: true, run, predicted: run });
@@ -64,7 +63,8 @@ describe("a measured run", () => {
     const { trace, program } = predicted();
     const compilation = { ...compile(gathering(), options), program };
     const measured = { trace, milliseconds: 0 };
-    const { run } = explainCompiled(gathering(), compilation, { ...options, choice: null, profile: null, measured });
+    const compiled = { compilation, choice: null, layers: null };
+    const { run } = explainCompiled(gathering(), compiled, { ...options, profile: null, measured });
     expect(run.milliseconds).toBe(Math.max(...trace.map(({ end }) => end)));
     expect(sumOf(run.causes)).toBeCloseTo(run.exposed, 9);
   });

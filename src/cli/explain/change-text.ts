@@ -12,8 +12,10 @@ import {
   otherSizes,
   timeToBeat,
 } from "../../explain/changes.ts";
+import { countedText, equalEntries, withoutNumbers } from "../../explain/layers.ts";
 import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
+import { at } from "../../support/invariant.ts";
 import { timeText } from "../../support/wording.ts";
 import type { ScheduleCandidate } from "../../tune/choose/candidates.ts";
 import type { Considered } from "../../tune/choose/decide.ts";
@@ -26,9 +28,18 @@ export function changesText(result: ExplainResult): readonly string[] {
 
 function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly string[] {
   const refusals = all ? explanation.refusals : costlyRefusals(explanation);
-  const shown = all ? refusals : refusals.slice(0, fewRefusals);
-  const more = refusals.length - shown.length;
-  return [...shown.map(refusalText), ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];
+  const { missing = 0, few } = explanation.layers ?? {};
+  // Only the first ops of a program know where they were written.
+  const equal = equalEntries(refusals, few?.refusals ?? [], missing, (refusal) =>
+    withoutNumbers(refusalText({ ...refusal, source: null })),
+  );
+  const shown = equal.slice(0, all ? equal.length : fewRefusals);
+  const lines = shown.map(({ entries, count }) => {
+    const first = at(entries, 0);
+    return refusalText({ ...first, op: countedText(count, first.op) });
+  });
+  const more = equal.length - shown.length;
+  return [...lines, ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];
 }
 
 export function refusalText({ op, beside, because, source }: LoopRefusal): string {

@@ -79,13 +79,14 @@ export async function explainFile(
   const start = performance.now();
   const options = { ...compiling, devices, on, sizes, scalars, ...rewritesOf(schedule) };
   const asked = schedule === undefined ? {} : { schedule };
-  const { compilation, choice } = compileToExplain(source, { ...options, ...asked, onProgress: step }, profile);
-  const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));
-  const explanation = explainCompiled(source, compilation, {
+  // Where all of the program is to be seen, all of it is compiled.
+  const fewerLayers = measured === null && !flags.all && !flags.timeline && flags.report === undefined;
+  const compiled = compileToExplain(source, { ...options, ...asked, fewerLayers, onProgress: step }, profile);
+  const run = measured === null ? null : measuredRun(compiled.compilation.program, measured, programOptions(flags));
+  const explanation = explainCompiled(source, compiled, {
     ...options,
     onProgress: step,
     graph,
-    choice,
     profile,
     measured: run,
     all: flags.all,

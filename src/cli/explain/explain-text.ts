@@ -3,9 +3,11 @@ import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
 import { candidateFlags, tooSmallText } from "../../explain/changes.ts";
 import { type ExplainedRun, causeTime } from "../../explain/explain-run.ts";
-import { type Explanation, isTooSmall } from "../../explain/explain.ts";
+import { type ExplainedLayers, type Explanation, isTooSmall } from "../../explain/explain.ts";
+import { countedText, equalEntries, equalRegions, withoutNumbers } from "../../explain/layers.ts";
 import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
+import { at } from "../../support/invariant.ts";
 import { bytesText, counted, percentText, timeText } from "../../support/wording.ts";
 import { overlapText } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
@@ -62,7 +64,7 @@ function whatIfText(
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
-  const { run, isMeasured, predicted, serial, peakBytes, bubble } = explanation;
+  const { run, isMeasured, predicted, serial, peakBytes, bubble, layers } = explanation;
   const { milliseconds, floor, exposed, overlap } = run;
   const beside = (of: (run: ExplainedRun) => number): string =>
     isMeasured && predicted !== null ? ` (${timeText(of(predicted))} predicted)` : "";
@@ -91,8 +93,13 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ? []
       : [`bubble ${percentText(bubble)}: the mean share of the time in which a device runs no kernel`]),
     ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
+    ...(layers === null ? [] : [layersText(layers)]),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
+}
+
+function layersText({ missing }: ExplainedLayers): string {
+  return `layers: ${missing} of the equal ones count as what one of the others adds; --print all compiles them all`;
 }
 
 /** How the time of the verdict came about. */
@@ -106,17 +113,30 @@ function how({ isMeasured, predicted, interval }: Explanation, flags: ExplainRes
   return ` measured ${on} (${timeText(predicted.milliseconds)} predicted${within})`;
 }
 
-function regionsText({ run: { regions: rows }, named }: Explanation): readonly string[] {
-  if (rows.length === 0) return [];
-  const { columns, cellsOf } = regionTable(rows);
-  const table = new Table({ ...plainBorders, head: ["region", ...columns] });
-  for (const row of rows) table.push([shortened(regionText(row, named)), ...cellsOf(row)]);
+function regionsText(explanation: Explanation): readonly string[] {
+  const equal = equalRegions(explanation);
+  if (equal.length === 0) return [];
+  const { columns, cellsOf } = regionTable(equal.map(({ row }) => row));
+  const areSeveral = equal.some(({ count }) => count > 1);
+  const table = new Table({ ...plainBorders, head: ["region", ...columns, ...(areSeveral ? ["of all"] : [])] });
+  for (const { count, row } of equal) {
+    const text = shortened(countedText(count, regionText(row, explanation.named)));
+    table.push([text, ...cellsOf(row), ...(areSeveral ? [timeText(count * row.exposed)] : [])]);
+  }
   return [...trimmedLines(table.toString()), ""];
 }
 
 /** The document of --json has all of it. */
-function communicationText({ reshardings }: Explanation): readonly string[] {
-  const lines = communicationLines(reshardings, mostReshardings);
+function communicationText({ reshardings, layers }: Explanation): readonly string[] {
+  const equal = equalEntries(reshardings ?? [], layers?.few.reshardings ?? [], layers?.missing ?? 0, (each) => {
+    const { name = "", reason, tensor: _, ...rest } = each;
+    return JSON.stringify([withoutNumbers(`${name} ${reason}`), rest]);
+  });
+  const rows = equal.map(({ entries, count }) => {
+    const first = at(entries, 0);
+    return count === 1 ? first : { ...first, name: countedText(count, first.name ?? `T${first.tensor}`) };
+  });
+  const lines = communicationLines(rows, mostReshardings);
   return lines.length === 0 ? [] : [...lines, ""];
 }
 
@@ -179,6 +199,7 @@ export function explainDocument({
     latencyShare: explanation.latencyShare ?? undefined,
     peakBytes,
     bubble: explanation.bubble ?? undefined,
+    missingLayers: explanation.layers?.missing,
     reshardings: reshardings ?? undefined,
     notInLoop: explanation.refusals,
     scheduleChoice: choice?.reason,

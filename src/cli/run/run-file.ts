@@ -175,12 +175,12 @@ export async function runFile(
     step("explaining");
     const { explainCompiled } = await import("../../explain/explain.ts");
     const start = performance.now();
-    const explanation = explainCompiled(source, requireLinked(compiled), {
+    const explained = { compilation: requireLinked(compiled), choice, layers: null };
+    const explanation = explainCompiled(source, explained, {
       ...compiling,
       onProgress: step,
       // A traced run does not replay a graph.
       graph: false,
-      choice,
       profile,
       measured: report,
     });

@@ -36,7 +36,16 @@ export function choose(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const choice = chooseByRegion(source, options, profile) ?? chooseWhole(source, options, profile);
+  return chooseLayers(source, options, profile, false);
+}
+
+function chooseLayers(
+  source: ProgramSource | Lowered,
+  options: ChooseOptions,
+  profile: MachineProfile,
+  fewerLayers: boolean,
+): ScheduleChoice<AnyCompilation> {
+  const choice = chooseByRegion(source, options, profile, fewerLayers) ?? chooseWhole(source, options, profile);
   const { verify = "on", notes = true, onProgress } = options;
   if (verify === "off") return choice;
   return {
@@ -52,19 +61,20 @@ export function choose(
 /**
  * The choice under a `schedule`; null where there is nothing to choose: without a profile, for a schedule as written and
  * for rewrites; where none is given also for host programs, which are run as they are written, with `streams`, and where
- * nothing can be chosen with the given options.
+ * nothing can be chosen with the given options. `fewerLayers`: of many equal layers, only few are compiled.
  */
 export function chooseFor(
   schedule: Schedule | undefined,
   source: ProgramSource | Lowered,
   options: ChooseOptions,
   profile: MachineProfile | null,
+  fewerLayers = false,
 ): ScheduleChoice<AnyCompilation> | null {
   if (profile === null) return null;
-  if (schedule === "auto") return choose(source, options, profile);
+  if (schedule === "auto") return chooseLayers(source, options, profile, fewerLayers);
   if (schedule !== undefined || options.streams !== undefined || !isFusionSource(source)) return null;
   try {
-    return choose(source, options, profile);
+    return chooseLayers(source, options, profile, fewerLayers);
   } catch (error) {
     // What is wrong with the program, compiling it says.
     if (error instanceof DiagnosticError) return null;
@@ -79,7 +89,7 @@ function chooseWhole(
 ): ScheduleChoice<AnyCompilation> {
   const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
   const { candidate: chosen, milliseconds, margin, compiled } = picked;
-  return { compilation: compiled(), chosen, milliseconds, margin, considered, regions: [], reason };
+  return { compilation: compiled(), layers: null, chosen, milliseconds, margin, considered, regions: [], reason };
 }
 
 // Chooses the schedule of each region of a Fusion apart, of equal regions once.
@@ -89,13 +99,14 @@ function chooseByRegion(
   source: ProgramSource | Lowered,
   options: ChooseOptions,
   profile: MachineProfile,
+  fewerLayers: boolean,
 ): ScheduleChoice<AnyCompilation> | null {
   if (!isFusionSource(source)) return null;
   requireNoSchedule(options);
   const found = findRegions(source, loweringOf(options));
   if (found === null || found.regions.length < 2) return null;
   const distinct = chooseDistinct(found, options, profile);
-  return distinct === null ? null : settle(source, found, distinct, options, profile);
+  return distinct === null ? null : settle(source, found, distinct, options, profile, fewerLayers);
 }
 
 function chooseDistinct(

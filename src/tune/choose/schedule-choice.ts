@@ -1,11 +1,14 @@
 /** The result of `choose`. */
 import type { AnyCompilation, Compilation } from "../../compile/compile.ts";
+import type { CompiledLayers } from "../regions/fewer-layers.ts";
 import type { ScheduleCandidate } from "./candidates.ts";
 import type { Considered } from "./decide.ts";
 
 export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
-  /** The chosen schedule, compiled. */
+  /** The chosen schedule, compiled: the whole program, or that with `layers.more`. */
   readonly compilation: C;
+  /** Null if the whole program was compiled. */
+  readonly layers: CompiledLayers | null;
   /** Of several regions, only the name: `regions` has their schedules. */
   readonly chosen: ScheduleCandidate;
   /** Predicted time of a run of the chosen schedule. */

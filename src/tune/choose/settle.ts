@@ -15,10 +15,17 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { withNames } from "../../ir/origin.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
-import { type FewerLayers, shortened } from "../regions/fewer-layers.ts";
+import {
+  type CompiledFewer,
+  compiledFewer,
+  type CompiledLayers,
+  type FewerLayers,
+  further,
+  furtherGemms,
+  shortened,
+} from "../regions/fewer-layers.ts";
 import { compileRegions, withPlaced } from "../regions/compile-regions.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
@@ -36,15 +43,24 @@ export interface DistinctRegion {
   readonly assumptions: readonly string[];
 }
 
-/** The fastest form of the whole program: the serial one, unless another is surely faster. */
+/**
+ * The fastest form of the whole program: the serial one, unless another is surely faster. `fewerLayers`: of many equal
+ * layers, only few are compiled.
+ */
 export function settle(
   source: HasFusionData,
   found: FoundRegions,
   distinct: readonly DistinctRegion[],
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
+  fewerLayers: boolean,
 ): ScheduleChoice<AnyCompilation> {
-  const all: FewerLayers = { ...found, positions: [...found.regions.keys()] };
+  const { placed } = found;
+  const all: FewerLayers = {
+    ...found,
+    positions: [...found.regions.keys()],
+    tensors: placed.tensors.map(({ id }) => id),
+  };
   const shorter = shortened(
     found,
     all.positions.map((position) => regionAt(distinct, position)?.key ?? ""),
@@ -57,13 +73,15 @@ export function settle(
   ): Settled => {
     const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
     if (shorter !== null) {
-      const [few, more] = [compiled(shorter.few), compiled(shorter.more)];
-      const predicted = predictLayers(few.program, more.program, shorter.missing, profile, graph);
-      return { candidate, ...predicted, margin, compiled: () => compiled(all), regions };
+      const of = (fewer: FewerLayers): CompiledFewer => compiledFewer(source, fewer, compiled(fewer));
+      const [few, more, missing] = [of(shorter.few), of(shorter.more), shorter.missing];
+      const layers = { few, more, missing };
+      const predicted = predictLayers(few.compilation.program, more.compilation.program, missing, profile, graph);
+      return { candidate, ...predicted, margin, compiled: () => compiled(all), layers, regions };
     }
     const compilation = compiled(all);
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    return { candidate, milliseconds, assumptions, margin, compiled: () => compilation, regions };
+    return { candidate, milliseconds, assumptions, margin, compiled: () => compilation, layers: null, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled =>
     settled(candidate, regions, (of) => {
@@ -91,12 +109,14 @@ export function settle(
       .map(({ candidate, regions }) => joined(candidate, regions)),
   ]);
   const { regions, candidate: chosen, margin } = picked;
-  const compilation = picked.compiled();
-  const { milliseconds } = shorter === null ? picked : simulate(compilation.program, profile, { graph });
+  const layers = fewerLayers ? picked.layers : null;
+  const compilation = layers?.more.compilation ?? picked.compiled();
+  const { milliseconds } = picked.layers === layers ? picked : simulate(compilation.program, profile, { graph });
   const others = considered.filter(({ candidate }) => candidate !== chosen);
   const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
     compilation,
+    layers,
     chosen,
     milliseconds,
     margin,
@@ -123,12 +143,10 @@ function predictLayers(
   profile: MachineProfile,
   graph: boolean,
 ): Pick<Settled, "milliseconds" | "assumptions"> {
-  const further = (ofFew: number, ofMore: number): number => ofMore + missing * (ofMore - ofFew);
-  const ofFew = gemmMicroseconds(few, profile);
-  const gemmsOfRun = gemmMicroseconds(more, profile).map((ofMore, rank) => further(at(ofFew, rank), ofMore));
+  const gemmsOfRun = furtherGemms(few, more, missing, profile);
   const { milliseconds: ofShort } = simulate(few, profile, { graph, gemmsOfRun });
   const { milliseconds, assumptions } = simulate(more, profile, { graph, gemmsOfRun });
-  return { milliseconds: further(ofShort, milliseconds), assumptions };
+  return { milliseconds: further(ofShort, milliseconds, missing), assumptions };
 }
 
 function regionAt(distinct: readonly DistinctRegion[], position: number): DistinctRegion | undefined {
@@ -171,6 +189,8 @@ function withSerialJoined(
 
 interface Settled extends Considered {
   readonly compiled: () => AnyCompilation;
+  /** Null if the time is that of the whole. */
+  readonly layers: CompiledLayers | null;
   /** With what was chosen for each. */
   readonly regions: readonly DistinctRegion[];
 }

@@ -5,16 +5,25 @@
  *
  *     A BCD BCD BCD BCD F | HI HI HI HI HI     ->     A BCD BCD F | HI HI HI
  */
-import type { TensorId } from "../../ir/domain.ts";
+import { type AnyCompilation, compile, type CompileOptions, loweringOf } from "../../compile/compile.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
+import type { Program } from "../../commands/program.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
+import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
 import { regionFusion } from "../../compile/region-fusion.ts";
-import { cutRegions, type FoundRegions } from "./split-regions.ts";
+import { withPlaced } from "./compile-regions.ts";
+import { cutRegions, findRegions, type FoundRegions } from "./split-regions.ts";
 
 /** A program with fewer layers. */
 export interface FewerLayers extends FoundRegions {
   /** By region: its position in the whole program. */
   readonly positions: readonly number[];
+  /** By tensor: its number in the whole program. */
+  readonly tensors: readonly TensorId[];
 }
 
 export interface Shortened {
@@ -23,6 +32,65 @@ export interface Shortened {
   readonly more: FewerLayers;
   /** How many layers `more` lacks. */
   readonly missing: number;
+}
+
+/** A program with fewer layers, compiled. */
+export interface CompiledFewer {
+  readonly source: HasFusionData;
+  /** The same with only the user's annotations. */
+  readonly written: FusionData;
+  readonly compilation: AnyCompilation;
+}
+
+/** A program of many layers, of which few were compiled. */
+export interface CompiledLayers extends Pick<Shortened, "missing"> {
+  readonly few: CompiledFewer;
+  readonly more: CompiledFewer;
+}
+
+/** Not verified. Null where no layers repeat, or some of them cannot be left out. */
+export function compileFewerLayers(source: HasFusionData, options: CompileOptions): CompiledLayers | null {
+  const found = findRegions(source, loweringOf(options));
+  if (found === null) return null;
+  const shorter = shortened(
+    found,
+    found.regions.map((region) => regionFusion(found.placed, region).key),
+  );
+  if (shorter === null) return null;
+  const compiled = (fewer: FewerLayers): CompiledFewer => {
+    const { placed } = fewer;
+    const given = { ...withPlaced(placed, options), verify: "off" } as const;
+    return compiledFewer(source, fewer, compile({ data: () => placed }, given));
+  };
+  return { few: compiled(shorter.few), more: compiled(shorter.more), missing: shorter.missing };
+}
+
+/** `whole`: as the user wrote it. */
+export function compiledFewer(
+  whole: HasFusionData,
+  { placed, tensors }: FewerLayers,
+  compilation: AnyCompilation,
+): CompiledFewer {
+  const before = whole.data();
+  const own = (id: TensorId): Tensor | undefined => before.tensors[at(tensors, id)];
+  const written: FusionData = {
+    ...placed,
+    tensors: placed.tensors.map((tensor) => ({ ...tensor, mesh: own(tensor.id)?.mesh ?? null })),
+    // Without gathers that the regions have.
+    ops: placed.ops.filter(({ output }) => own(output) !== undefined),
+  };
+  return { source: { data: () => placed }, written, compilation };
+}
+
+/** Of a program with so many layers more than that of which `more` is, which has one more than that of `few`. */
+export function further(few: number, more: number, missing: number): number {
+  return more + missing * (more - few);
+}
+
+/** By rank: the GEMMs of such a program, in microseconds. */
+export function furtherGemms(few: Program, more: Program, missing: number, profile: MachineProfile): readonly number[] {
+  const ofFew = gemmMicroseconds(few, profile);
+  return gemmMicroseconds(more, profile).map((ofMore, rank) => further(at(ofFew, rank), ofMore, missing));
 }
 
 /** Of fewer repetitions, compiling the shorter programs takes as long as compiling the whole. */
@@ -134,6 +202,7 @@ function withGaps({ placed, regions }: FoundRegions, gaps: readonly Gap[]): Fewe
   const made = new Set(ops.flatMap(outputsOf));
   const inputs = placed.inputs.filter((id) => read.has(id));
   const outputs = placed.outputs.filter((id) => made.has(id) || inputs.includes(id));
-  const shorter = regionFusion(placed, { ops, inputs, outputs }).fusion.data();
-  return { placed: shorter, regions: cutRegions(shorter, starts), positions };
+  const { fusion, order: tensors } = regionFusion(placed, { ops, inputs, outputs });
+  const shorter = fusion.data();
+  return { placed: shorter, regions: cutRegions(shorter, starts), positions, tensors };
 }

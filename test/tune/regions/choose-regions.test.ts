@@ -1,17 +1,7 @@
 /** Programs of several regions: which they are, and the schedule that is chosen for each. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import {
-  add,
-  DeviceMesh,
-  Fusion,
-  gelu,
-  gradients,
-  linear,
-  type MachineProfile,
-  rmsNorm,
-  set,
-} from "@braid-compiler/braid";
+import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "@braid-compiler/braid";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
@@ -26,7 +16,7 @@ import { findRegions, type FoundRegions } from "../../../src/tune/regions/split-
 import { regionFusion } from "../../../src/compile/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { shardedModels } from "../../support/sharded-models.ts";
-import { gatherAndScatter, pairs } from "./pairs.ts";
+import { gatherAndScatter, mlpLayers, pairs } from "./pairs.ts";
 
 const profile = profileOf("2xH200");
 
@@ -140,31 +130,13 @@ describe("regions", () => {
 });
 
 describe("a program of many layers", () => {
-  /** MLPs, forward and backward. The saved tensors of a layer cross from one pass to the other. */
-  const layers = (count: number): Fusion => {
-    const f = new Fusion();
-    const mesh = DeviceMesh.range(2);
-    const [x, dz, norm] = [f.input([1, 8, 64]), f.input([1, 8, 64]), f.input([64])];
-    const weights = Array.from({ length: count }, () => [f.input([128, 64]), f.input([64, 128])] as const);
-    for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
-    for (const rows of [x, dz]) rows.outerSplit(1, 2).parallelize("DIDx");
-    for (const [up, down] of weights) {
-      up.outerSplit(0, 2).parallelize("DIDx");
-      down.outerSplit(1, 2).parallelize("DIDx");
-    }
-    const z = weights.reduce((y, [up, down]) => add(y, linear(gelu(linear(rmsNorm(y, norm), up), "tanh"), down)), x);
-    f.output(z);
-    for (const each of gradients(f, { of: [z], cotangents: [dz], wrt: [x, ...weights.flat()] }))
-      if (each !== null) f.output(each);
-    return f;
-  };
   const keysOf = (fusion: Fusion): { readonly found: FoundRegions; readonly keys: readonly string[] } => {
     const found = findRegions(fusion, {}) ?? { placed: fusion.data(), regions: [] };
     return { found, keys: found.regions.map((region) => regionFusion(found.placed, region).key) };
   };
 
   it("has the regions of one with fewer, in both passes", () => {
-    const { found, keys } = keysOf(layers(16));
+    const { found, keys } = keysOf(mlpLayers(16));
     const shorter = shortened(found, keys);
     expect(shorter?.missing).toBeGreaterThan(10);
     for (const [part, missing] of [
@@ -172,7 +144,7 @@ describe("a program of many layers", () => {
       [shorter?.more, shorter?.missing ?? 0],
     ] as const) {
       const own = part?.regions.map((region) => regionFusion(part.placed, region).key) ?? [];
-      const asBuilt = keysOf(layers(16 - missing)).keys;
+      const asBuilt = keysOf(mlpLayers(16 - missing)).keys;
       expect(own).toHaveLength(asBuilt.length);
       expect(own.every((key, i) => key === asBuilt[i])).toBe(true);
       expect(own.every((key, i) => key === keys[part?.positions[i] ?? -1])).toBe(true);
@@ -180,7 +152,7 @@ describe("a program of many layers", () => {
   });
 
   it("is not shortened where only one pass repeats", () => {
-    const { found, keys } = keysOf(layers(16));
+    const { found, keys } = keysOf(mlpLayers(16));
     const apart = keys.map((key, i) => (i < keys.length / 2 ? key : `${key} ${i}`));
     expect(shortened(found, keys)).not.toBeNull();
     expect(shortened(found, apart)).toBeNull();

@@ -1,12 +1,15 @@
 /** Programs of several regions. */
 import {
+  add,
   DeviceMesh,
   type DType,
   Fusion,
+  gelu,
   gradients,
   linear,
   matmul,
   relu,
+  rmsNorm,
   set,
   sum,
   type TensorView,
@@ -73,5 +76,35 @@ export function gatheredAgain(devices: number, rows: number, k: number): Fusion 
   y.outerSplit(1, 2).parallelize("Stream");
   f.output(y);
   for (const each of gradients(f, { of: [y], cotangents: [dy], wrt: [x, w] })) if (each !== null) f.output(each);
+  return f;
+}
+
+/** MLPs, forward and backward, on two devices. The saved tensors of a layer cross from one pass to the other. */
+export function mlpLayers(
+  count: number,
+  [rows, hidden, ffn]: readonly [number, number, number] = [8, 64, 128],
+  dtype: DType = "float",
+): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(2);
+  const [x, dz, norm] = [
+    f.input([1, rows, hidden], dtype),
+    f.input([1, rows, hidden], dtype),
+    f.input([hidden], dtype),
+  ];
+  const weights = Array.from(
+    { length: count },
+    () => [f.input([ffn, hidden], dtype), f.input([hidden, ffn], dtype)] as const,
+  );
+  for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
+  for (const cut of [x, dz]) cut.outerSplit(1, 2).parallelize("DIDx");
+  for (const [up, down] of weights) {
+    up.outerSplit(0, 2).parallelize("DIDx");
+    down.outerSplit(1, 2).parallelize("DIDx");
+  }
+  const z = weights.reduce((y, [up, down]) => add(y, linear(gelu(linear(rmsNorm(y, norm), up), "tanh"), down)), x);
+  f.output(z);
+  for (const each of gradients(f, { of: [z], cotangents: [dz], wrt: [x, ...weights.flat()] }))
+    if (each !== null) f.output(each);
   return f;
 }

@@ -1,0 +1,128 @@
+/**
+ * Explanations of programs of many equal layers, by few of them: what two and three layers take is compared, and each
+ * further layer counts as what the third one adds.
+ */
+import { byCommandClass } from "../simulate/command-class.ts";
+import { at, keysOf, pushTo } from "../support/invariant.ts";
+import type { RankOverlap } from "../trace/overlap.ts";
+import { further } from "../tune/regions/fewer-layers.ts";
+import { type Cause, causes } from "./causes.ts";
+import { causeTime, type ExplainedRun, explainedCauses } from "./explain-run.ts";
+import type { Floor } from "./floor.ts";
+import type { RegionRow } from "./region-rows.ts";
+
+/** The run of a program with so many layers more than `more`, whose regions, idle times and trace it has. */
+export function furtherRun(few: ExplainedRun, more: ExplainedRun, missing: number): ExplainedRun {
+  const of = (quantity: (run: ExplainedRun) => number): number => further(quantity(few), quantity(more), missing);
+  const alsoOf = ({ causes: all }: ExplainedRun, cause: Cause): ReadonlyMap<Cause, number> =>
+    all.find((each) => each.cause === cause)?.also ?? new Map<Cause, number>();
+  const also = keysOf(causes).map((cause): [Cause, ReadonlyMap<Cause, number>] => {
+    const [ofFew, ofMore] = [alsoOf(few, cause), alsoOf(more, cause)];
+    return [cause, new Map([...ofMore].map(([other, time]) => [other, further(ofFew.get(other) ?? 0, time, missing)]))];
+  });
+  return {
+    ...more,
+    milliseconds: of(({ milliseconds }) => milliseconds),
+    floor: furtherFloor(few.floor, more.floor, missing),
+    exposed: of(({ exposed }) => exposed),
+    causes: explainedCauses(
+      new Map(keysOf(causes).map((cause) => [cause, of((run) => causeTime(run, cause))])),
+      new Map(also),
+    ),
+    path: byCommandClass((name) => of(({ path }) => path[name])),
+    besideGemms: of(({ besideGemms }) => besideGemms),
+    overlap: furtherOverlap(few.overlap, more.overlap, missing),
+  };
+}
+
+function furtherFloor(few: Floor, more: Floor, missing: number): Floor {
+  const of = (bound: "compute" | "communication" | "chain"): number => further(few[bound], more[bound], missing);
+  const bounds = { compute: of("compute"), communication: of("communication"), chain: of("chain") };
+  return { milliseconds: Math.max(...Object.values(bounds)), ...bounds };
+}
+
+function furtherOverlap(few: RankOverlap, more: RankOverlap, missing: number): RankOverlap {
+  const of = (state: Exclude<keyof RankOverlap, "rank" | "overlap">): number =>
+    further(few[state], more[state], missing);
+  const [communication, hidden] = [of("communication"), of("hidden")];
+  return {
+    ...more,
+    kernels: of("kernels"),
+    copies: of("copies"),
+    transfers: of("transfers"),
+    waiting: of("waiting"),
+    communication,
+    hidden,
+    overlap: communication === 0 ? null : hidden / communication,
+  };
+}
+
+/** Entries of a table that are equal but for numbers of tensors. */
+export interface Equal<T> {
+  /** In the part that was compiled. */
+  readonly entries: readonly T[];
+  /** In the whole program. */
+  readonly count: number;
+}
+
+/** In the order of the first ones. `few`: those of a program with one layer less; with `missing` 0 it is not read. */
+export function equalEntries<T>(
+  all: readonly T[],
+  few: readonly T[],
+  missing: number,
+  textOf: (entry: T) => string,
+): readonly Equal<T>[] {
+  const grouped = (entries: readonly T[]): ReadonlyMap<string, readonly T[]> => {
+    const groups = new Map<string, T[]>();
+    for (const entry of entries) pushTo(groups, textOf(entry), entry);
+    return groups;
+  };
+  const ofFew = missing === 0 ? new Map<string, readonly T[]>() : grouped(few);
+  return [...grouped(all)].map(([text, entries]) => ({
+    entries,
+    count: further(missing === 0 ? entries.length : (ofFew.get(text)?.length ?? 0), entries.length, missing),
+  }));
+}
+
+/** `80 x T3`, or the text alone of one. */
+export function countedText(count: number, text: string): string {
+  return count === 1 ? text : `${count} x ${text}`;
+}
+
+/** A text by which statements of equal layers are equal. */
+export function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+/gu, "#");
+}
+
+/** An explanation's. */
+interface WithRegions {
+  readonly run: Pick<ExplainedRun, "regions">;
+  readonly layers: { readonly missing: number; readonly few: { readonly run: Pick<ExplainedRun, "regions"> } } | null;
+}
+
+/** Regions that differ in numbers of tensors and in times alone, as those of equal layers do. */
+export interface EqualRegions {
+  readonly count: number;
+  /** The first one, with the means of their times. */
+  readonly row: RegionRow;
+}
+
+/** In the order of the first ones. */
+export function equalRegions({ run, layers }: WithRegions): readonly EqualRegions[] {
+  const textOf = ({ statement, isLoop, chunks, streams, sent, received, transferred }: RegionRow): string =>
+    JSON.stringify([withoutNumbers(statement), isLoop, chunks, streams, sent, received, transferred]);
+  return equalEntries(run.regions, layers?.few.run.regions ?? [], layers?.missing ?? 0, textOf).map(
+    ({ entries, count }): EqualRegions => {
+      const mean = (of: (row: RegionRow) => number): number =>
+        entries.reduce((sum, row) => sum + of(row), 0) / entries.length;
+      const first = at(entries, 0);
+      const times = {
+        gemms: mean(({ gemms }) => gemms),
+        communication: mean((row) => row.communication),
+        hidden: first.hidden === null ? null : mean(({ hidden }) => hidden ?? 0),
+        exposed: mean(({ exposed }) => exposed),
+      };
+      return { count, row: { ...first, ...times } };
+    },
+  );
+}
