@@ -51,6 +51,8 @@ export interface LibraryFunction {
   readonly inFloat?: Definition;
   /** Of calls in f64 (wide-functions.ts). */
   readonly inDouble?: Definition;
+  /** If no library has the function: what it is made of, in double and in CUDA. `js` and `c` then only name it. */
+  readonly composed?: Definition;
 }
 
 type Definition = (x: Expression) => Expression;
@@ -114,7 +116,8 @@ export function call(library: LibraryFunction, first: Expression, ...rest: reado
 
 /** The definition of a call on the CPU; undefined if `js` is called. */
 export function definitionOf(call: Extract<Expression, { kind: "call" }>): Definition | undefined {
-  return call.type === "f32" ? call.function.inFloat : call.function.inDouble;
+  const { inFloat, inDouble, composed } = call.function;
+  return (call.type === "f32" ? inFloat : inDouble) ?? composed;
 }
 
 /** `left comparison right ? then : otherwise`. */

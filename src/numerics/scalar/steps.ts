@@ -9,11 +9,13 @@ export const float = (value: number): Expression => constant("f32", value);
 export const double = (value: number): Expression => constant("f64", value);
 export const word = (value: number): Expression => constant("i32", value);
 
-/** The sum of coefficients[i] x^i, from the innermost parenthesis. */
+/** The sum of coefficients[i] x^i, from the innermost parenthesis. If the last coefficient is 1, nothing is multiplied by it. */
 export function polynomial(x: Expression, coefficients: readonly number[]): Expression {
-  const [last = 0, ...others] = coefficients.toReversed();
+  const [last = 0, next, ...others] = coefficients.toReversed();
   const innermost = constant(x.type, last);
-  return others.reduce<Expression>((sum, next) => add(mul(sum, x), constant(x.type, next)), innermost);
+  if (next === undefined) return innermost;
+  const first = add(last === 1 ? x : mul(innermost, x), constant(x.type, next));
+  return others.reduce((sum, each) => add(mul(sum, x), constant(x.type, each)), first);
 }
 
 /** Added to a float32 of less than 2^22, it leaves the nearest whole number k, as k + 254 in the low bits. */

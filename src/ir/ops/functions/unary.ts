@@ -12,7 +12,7 @@ import {
   type Expression,
   type LibraryFunction,
 } from "../../../numerics/scalar/expression.ts";
-import { floatFunctions } from "../../../numerics/scalar/float-functions.ts";
+import { floatFunctions, siluInFloat } from "../../../numerics/scalar/float-functions.ts";
 import { roundedFunctions } from "../../../numerics/scalar/rounded-functions.ts";
 import { wideFunctions } from "../../../numerics/scalar/wide-functions.ts";
 import type { OperandClass } from "../dtype-rules.ts";
@@ -136,12 +136,14 @@ function sigmoid(x: Expression): Expression {
  * x / (1 + e), or x e / (1 + e) below 0, with e as in sigmoid, here as the square of h = exp(-|x| / 2): h stays normal
  * where e is subnormal and the result is not. A choice of forms instead made kernels 1.3 to 1.5 times as long on GPUs.
  */
-function silu(x: Expression): Expression {
+function composedSilu(x: Expression): Expression {
   const [zero, one, half] = [constant(x.type, 0), constant(x.type, 1), constant(x.type, 0.5)];
   const h = call(floatFunctions.expBelow, apply("neg", apply("mul", half, apply("abs", x))));
   const product = apply("mul", apply("mul", x, h), h);
   return apply("div", choose([x, "lt", zero], product, x), apply("add", one, apply("mul", h, h)));
 }
+
+const silu: LibraryFunction = { js: "silu", c: "silu", inFloat: siluInFloat, composed: composedSilu };
 
 /** log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor loses small results. */
 function softplus(x: Expression, { exp, log1p }: Library): Expression {
@@ -165,7 +167,7 @@ const activations = {
   geluTanh: { ...ofFloats(geluTanh, 140, "geluTanh"), printed: "gelu_tanh" },
   sigmoid: ofFloats(sigmoid, 90),
   /** x sigmoid(x). */
-  silu: ofFloats(silu, 90),
+  silu: ofFloats((x) => call(silu, x), 90),
   softplus: ofFloats((x) => inDouble(x, softplus), 110),
   tanh: ofFloats((x) => call(floatFunctions.tanh, x), 80, "tanhf"),
   erf: ofFloats((x) => call(roundedFunctions.erf, x), 190, "erff"),

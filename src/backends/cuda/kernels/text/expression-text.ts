@@ -110,7 +110,8 @@ function textOf(expression: Expression, operands: readonly string[], short: bool
       return `(${emit(...expression.operands.map(text))})`;
     }
     case "call": {
-      const { c } = expression.function;
+      const { c, composed } = expression.function;
+      if (composed !== undefined) return text(composed(at(expression.operands, 0)));
       const full = expression.type === "f64" ? c : `${c}f`;
       return `(${short ? (shortForms.get(c) ?? full) : full}(${expression.operands.map(text).join(", ")}))`;
     }
