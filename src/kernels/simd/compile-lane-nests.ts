@@ -17,16 +17,19 @@ import {
   splatConstant,
 } from "./lane-expressions.ts";
 import {
+  gatherLoads,
+  gathersAlong,
   placeGroup,
   type LaneRows,
   storeExpression,
   type LaneTarget,
+  type Stream,
   laneValue,
   writeElements,
   writeInvariant,
   writeStep,
 } from "./lane-groups.ts";
-import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
+import { stepBytes, writeLoop, writeLoops, writeRest } from "./lane-loops.ts";
 
 /** `auto`: where it pays. `always`: for every nest that WebAssembly supports, however small. */
 export type SimdUse = "auto" | "always" | "never";
@@ -151,22 +154,64 @@ function writeNest(target: LaneTarget): void {
   const { nest, writer, pointers } = target;
   const row = nest.loops.at(-1) ?? noLoop;
   const column = nest.loops.at(-2);
-  if (column === undefined || !crosses(nest, row, column)) {
-    writeLoops(writer, pointers, nest.loops.slice(0, -1), () => {
-      writeRow(target, row, noLoop);
+  const outer = nest.loops.slice(0, -1);
+  if (column !== undefined && crosses(nest, row, column)) {
+    const blocks = Math.floor(column.extent / tileRows);
+    writeLoops(writer, pointers, outer.slice(0, -1), () => {
+      const step = (access: Access): number => stepBytes(access, column) * tileRows;
+      writeLoop(writer, pointers, blocks, step, () => writeRow(target, row, { ...column, extent: tileRows }));
+      writeRest(writer, pointers, column, blocks * tileRows, (rest) => writeRow(target, row, rest));
     });
     return;
   }
-  const blocks = Math.floor(column.extent / tileRows);
-  const rest = column.extent - blocks * tileRows;
-  writeLoops(writer, pointers, nest.loops.slice(0, -2), () => {
-    const step = (access: Access): number => stepBytes(access, column) * tileRows;
-    writeLoop(writer, pointers, blocks, step, () => writeRow(target, row, { ...column, extent: tileRows }));
-    if (rest === 0) return;
-    for (const [access, pointer] of pointers) writer.emit(advance(pointer, blocks * step(access)));
-    writer.block(() => writeRow(target, row, { ...column, extent: rest }));
-    for (const [access, pointer] of pointers) writer.emit(advance(pointer, -blocks * step(access)));
-  });
+  switch (streamedLoop(nest, row, column)) {
+    case "none":
+      return writeLoops(writer, pointers, outer, () => writeRow(target, row, noLoop));
+    case "row": {
+      const part = Math.floor(row.extent / streamCount / groupElements) * groupElements;
+      return writeLoops(writer, pointers, outer, () => {
+        writeRow(target, { ...row, extent: part }, noLoop, streamsAlong(row, part));
+        writeRest(writer, pointers, row, streamCount * part, (rest) => writeRow(target, rest, noLoop));
+      });
+    }
+    case "column": {
+      const loop = column ?? noLoop;
+      const times = Math.floor(loop.extent / streamCount);
+      const step = (access: Access): number => stepBytes(access, loop) * streamCount;
+      return writeLoops(writer, pointers, outer.slice(0, -1), () => {
+        writeLoop(writer, pointers, times, step, () => writeRow(target, row, noLoop, streamsAlong(loop, 1)));
+        writeRest(writer, pointers, loop, times * streamCount, (rest) => {
+          writeLoops(writer, pointers, [rest], () => writeRow(target, row, noLoop));
+        });
+      });
+    }
+  }
+}
+
+// Streams: elements in several pages of memory, which an iteration computes side by side. A core's prefetcher follows
+// each stream within its page, so that several read about 1.5 times as fast as one.
+
+const streamCount = 4;
+
+const oneStream: readonly Stream[] = [{ loop: noLoop, index: 0 }];
+
+function streamsAlong(loop: Loop, distance: number): readonly Stream[] {
+  return Array.from({ length: streamCount }, (_, i) => ({ loop, index: i * distance }));
+}
+
+/** Below this number of elements, a nest's memory is in the cache. */
+const fewestStreamed = 2 ** 14;
+
+/** Elements of a stream in rows: those of a page. */
+const fewestInRow = 1024;
+
+/** Streams are parts of a long row, or neighbouring rows of the loop around it. */
+function streamedLoop(nest: Nest, row: Loop, column: Loop | undefined): "none" | "row" | "column" {
+  const isContiguous = accessesOf(nest).every(({ offset }) => coefficientOf(offset, row.atom) <= 1);
+  if (nest.reduction !== null || !isContiguous) return "none";
+  if (row.extent >= fewestStreamed) return "row";
+  if (column === undefined || column.extent < streamCount || row.extent < fewestInRow) return "none";
+  return row.extent * column.extent >= fewestStreamed ? "column" : "none";
 }
 
 /**
@@ -181,21 +226,23 @@ function crosses(nest: Nest, row: Loop, column: Loop): boolean {
   });
 }
 
-/** Runs the row once for every index of `column`, block by block. */
-function writeRow(target: LaneTarget, row: Loop, column: Loop): void {
+/** Runs the rows of all streams once for every index of `column`, block by block. */
+function writeRow(target: LaneTarget, row: Loop, column: Loop, streams = oneStream): void {
   const { nest, writer, pointers } = target;
   const hoists = nest.reduction === null && column.extent === 1;
-  const hoisted = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
+  const hoisted = hoists ? streams.map((stream) => writeInvariant(target, row, stream)) : [];
   const blockElements = groupsPerBlock(nest, row) * groupElements;
   const blocks = Math.floor(row.extent / blockElements);
   const write = (first: number, elements: number): void => {
     const counts = Array.from({ length: Math.ceil(elements / groupElements) }, (_, i) =>
       Math.min(groupElements, elements - i * groupElements),
     );
-    const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
+    const groups = counts.map((count, i) =>
+      streams.map((stream): LaneRows => ({ row, first: first + i * groupElements, count, stream })),
+    );
     writeLoops(writer, pointers, [column], () => {
-      if (nest.reduction === null) writeElements(target, groups, hoisted);
-      else writeReduction(target, nest.reduction, groups);
+      if (nest.reduction !== null) return writeReduction(target, nest.reduction, groups.flat());
+      for (const each of groups) writeElements(target, each, hoisted);
     });
   };
   const step = (access: Access): number => stepBytes(access, row) * blockElements;
@@ -266,37 +313,61 @@ function writeReduction(
       ),
     );
   };
-  const accumulate = (): void => {
+  /** `steps` neighbours along the loop. */
+  const accumulate = (loop: Loop, steps: number): void => {
     for (const { group, sum } of sums) {
       writer.block(() => {
-        const values = new Map<number, Lanes>();
-        for (const i of nest.body.keys()) writeStep(target, values, i, group);
-        const next = evaluateLanes(writer, combine, [at(sum, 0), laneValue(values, nest.body.length - 1)]);
-        assign(at(sum, 0), next);
+        const gathered =
+          steps === groupElements ? gatherLoads(target, group, loop) : new Map<number, readonly Lanes[]>();
+        for (let step = 0; step < steps; step++) {
+          writer.block(() => {
+            const values = new Map<number, Lanes>();
+            for (const i of nest.body.keys()) {
+              const known = gathered.get(i)?.[step];
+              if (known !== undefined) values.set(i, known);
+              else writeStep(target, values, i, { ...group, stream: { loop, index: step } });
+            }
+            const next = evaluateLanes(writer, combine, [at(sum, 0), laneValue(values, nest.body.length - 1)]);
+            assign(at(sum, 0), next);
+          });
+        }
       });
     }
   };
+  /** `times` iterations of the innermost loop, several a turn where they are read together. */
+  const accumulateAll = (loop: Loop, times: number): void => {
+    const steps = groups.every((group) => gathersAlong(nest, group, loop)) ? groupElements : 1;
+    const whole: Loop = { ...loop, extent: times };
+    const turns = Math.floor(times / steps);
+    writeLoop(
+      writer,
+      pointers,
+      turns,
+      (access) => steps * stepBytes(access, loop),
+      () => accumulate(loop, steps),
+    );
+    writeRest(writer, pointers, whole, turns * steps, (rest) => {
+      writeLoops(writer, pointers, [rest], () => accumulate(loop, 1));
+    });
+  };
   const outer = nest.reducedLoops.slice(0, -1);
-  const inner = nest.reducedLoops.at(-1);
-  if (levels.length > 1 && inner !== undefined && (outer.length === 0 || inner.extent % sumBlock === 0)) {
+  const inner = nest.reducedLoops.at(-1) ?? noLoop;
+  if (levels.length === 1) {
+    writeLoops(writer, pointers, outer, () => accumulateAll(inner, inner.extent));
+  } else if (outer.length === 0 || inner.extent % sumBlock === 0) {
     // Blocks do not cross the innermost loop, so single terms need no counter.
-    const step = (access: Access): number => stepBytes(access, inner);
     const blocks = Math.floor(inner.extent / sumBlock);
     writeLoops(writer, pointers, outer, () => {
-      const blockStep = (access: Access): number => sumBlock * step(access);
+      const blockStep = (access: Access): number => sumBlock * stepBytes(access, inner);
       writeLoop(writer, pointers, blocks, blockStep, () => {
-        writeLoop(writer, pointers, sumBlock, step, accumulate);
+        accumulateAll(inner, sumBlock);
         carry(0);
       });
-      const rest = inner.extent - blocks * sumBlock;
-      if (rest === 0) return;
-      for (const [access, pointer] of pointers) writer.emit(advance(pointer, blocks * blockStep(access)));
-      writeLoop(writer, pointers, rest, step, accumulate);
-      for (const [access, pointer] of pointers) writer.emit(advance(pointer, -blocks * blockStep(access)));
+      writeRest(writer, pointers, inner, blocks * sumBlock, (rest) => accumulateAll(rest, rest.extent));
     });
   } else {
     writeLoops(writer, pointers, nest.reducedLoops, () => {
-      accumulate();
+      accumulate(noLoop, 1);
       count(0);
     });
   }

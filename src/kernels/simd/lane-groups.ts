@@ -9,6 +9,7 @@ import {
   type LaneBits,
   load,
   loadLane,
+  shuffleWords,
   type Place,
   store,
   storeLane,
@@ -28,22 +29,30 @@ export interface LaneTarget {
   readonly pointers: Pointers;
 }
 
-/** Up to four neighbours along the row. `first` is relative to the pointers. */
+/** Where a stream is, relative to the pointers: `index` iterations of a loop further. */
+export interface Stream {
+  readonly loop: Loop;
+  readonly index: number;
+}
+
+/** Up to four neighbours along the row, the first of them `first` after the stream's. */
 export interface LaneRows {
   readonly row: Loop;
   readonly first: number;
   readonly count: number;
+  readonly stream: Stream;
 }
 
-export function placeGroup({ pointers }: LaneTarget, access: Access, { row, first, count }: LaneRows): Group {
+export function placeGroup({ pointers }: LaneTarget, access: Access, { row, first, count, stream }: LaneRows): Group {
   const step = coefficientOf(access.offset, row.atom);
   const pointer = pointers.get(access);
   invariant(pointer !== undefined, "every access has a pointer");
-  return { pointer, offset: first * stepBytes(access, row), dtype: access.dtype, step, count };
+  const offset = stream.index * stepBytes(access, stream.loop) + first * stepBytes(access, row);
+  return { pointer, offset, dtype: access.dtype, step, count };
 }
 
 /** Computes the instructions that are constant along the row, once, before it. */
-export function writeInvariant(target: LaneTarget, row: Loop): ReadonlyMap<number, Lanes> {
+export function writeInvariant(target: LaneTarget, row: Loop, stream: Stream): ReadonlyMap<number, Lanes> {
   const { nest } = target;
   const last = nest.body.length - 1;
   const known = new Map<number, Lanes>();
@@ -53,7 +62,7 @@ export function writeInvariant(target: LaneTarget, row: Loop): ReadonlyMap<numbe
       step.kind === "load"
         ? coefficientOf(step.access.offset, row.atom) === 0
         : step.kind === "apply" && step.operands.every((operand) => known.has(operand));
-    if (same) writeStep(target, known, i, { row, first: 0, count: groupElements });
+    if (same) writeStep(target, known, i, { row, first: 0, count: groupElements, stream });
   }
   return known;
 }
@@ -81,6 +90,53 @@ function failIndex(step: IndexInstruction): never {
   invariant(false, "indices of whole tensors are computed in JavaScript", step);
 }
 
+/** Whether the loop's neighbours are neighbours in memory where those of the row are not, as in sums of rows. */
+export function gathersAlong(nest: Nest, { row, count }: LaneRows, loop: Loop): boolean {
+  return (
+    count === groupElements && nest.body.some((step) => step.kind === "load" && isGathered(step.access, row, loop))
+  );
+}
+
+function isGathered(access: Access, row: Loop, loop: Loop): boolean {
+  return (
+    dtypes[access.dtype].bytes === 4 &&
+    coefficientOf(access.offset, loop.atom) === 1 &&
+    coefficientOf(access.offset, row.atom) > 1
+  );
+}
+
+/**
+ * The values of such loads for four iterations of the loop: four vectors, one of each row, are transposed. Element by
+ * element, every vector would take four loads.
+ */
+export function gatherLoads(target: LaneTarget, group: LaneRows, loop: Loop): ReadonlyMap<number, readonly Lanes[]> {
+  const { nest, writer } = target;
+  const loads = nest.body.flatMap((step, i) => {
+    if (step.kind !== "load" || !isGathered(step.access, group.row, loop)) return [];
+    const place = placeGroup(target, step.access, group);
+    const rows = Array.from({ length: groupElements }, (_, lane) =>
+      get(writer.keep(load("v128.load", element(place, lane)))),
+    );
+    const [a = [], b = [], c = [], d = []] = rows;
+    const pairs = (
+      [
+        [0, 4, 1, 5],
+        [2, 6, 3, 7],
+      ] as const
+    ).map((words) => [shuffleWords(words, a, b), shuffleWords(words, c, d)].map((code) => get(writer.keep(code))));
+    const values = pairs.flatMap(([ab = [], cd = []]) =>
+      (
+        [
+          [0, 1, 4, 5],
+          [2, 3, 6, 7],
+        ] as const
+      ).map((words): Lanes => [writer.keep(shuffleWords(words, ab, cd))]),
+    );
+    return [[i, values] as const];
+  });
+  return new Map(loads);
+}
+
 export function laneValue(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
   const value = values.get(instruction);
   invariant(value !== undefined, "operands come before what uses them", { instruction });
@@ -91,16 +147,26 @@ function operandsOf(values: ReadonlyMap<number, Lanes>, operands: readonly numbe
   return operands.map((operand) => laneValue(values, operand));
 }
 
+/**
+ * A group of each stream; `hoisted` has a stream's values. All is loaded before anything is stored: the engine then
+ * computes the groups side by side, and no load waits for a store 4 KiB away, whose address looks alike.
+ */
 export function writeElements(
   target: LaneTarget,
   groups: readonly LaneRows[],
-  hoisted: ReadonlyMap<number, Lanes>,
+  hoisted: readonly ReadonlyMap<number, Lanes>[],
 ): void {
   const { nest, writer } = target;
   const last = nest.body.length - 1;
-  for (const group of groups) {
-    writer.block(() => {
-      const values = new Map(hoisted);
+  writer.block(() => {
+    const loaded = groups.map((group, stream) => {
+      const values = new Map(hoisted[stream]);
+      for (let i = 0; i < last; i++) {
+        if (!values.has(i) && at(nest.body, i).kind === "load") writeStep(target, values, i, group);
+      }
+      return { group, values };
+    });
+    for (const { group, values } of loaded) {
       for (let i = 0; i < last; i++) if (!values.has(i)) writeStep(target, values, i, group);
       const step = at(nest.body, last);
       const stored = placeGroup(target, nest.target, group);
@@ -118,8 +184,8 @@ export function writeElements(
         default:
           unreachable(step);
       }
-    });
-  }
+    }
+  });
 }
 
 /** The value's last rounding and its packing into words are one step. */

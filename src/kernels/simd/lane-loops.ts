@@ -31,6 +31,20 @@ export function writeLoops(writer: FunctionWriter, pointers: Pointers, loops: re
   );
 }
 
+/** Runs `body` with what is left of the loop after `done` iterations, if any is. */
+export function writeRest(
+  writer: FunctionWriter,
+  pointers: Pointers,
+  loop: Loop,
+  done: number,
+  body: (rest: Loop) => void,
+): void {
+  if (done === loop.extent) return;
+  for (const [access, pointer] of pointers) writer.emit(advance(pointer, done * stepBytes(access, loop)));
+  writer.block(() => body({ ...loop, extent: loop.extent - done }));
+  for (const [access, pointer] of pointers) writer.emit(advance(pointer, -done * stepBytes(access, loop)));
+}
+
 /** Runs `body` `times` times. Between iterations, each pointer moves by `step` bytes. */
 export function writeLoop(
   writer: FunctionWriter,
