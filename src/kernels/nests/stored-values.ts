@@ -53,6 +53,7 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
   };
 
   const readers = readersOf(unit);
+  const producers = new Map(unit.steps.map((step) => [step.output, step]));
   /** Whether the boxes of a cat are those of the stored value that is made of it. */
   const isJoined = (cat: number): boolean => {
     let value = cat;
@@ -69,7 +70,8 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     if (own.length === 0 && !stored.has(value)) continue;
     const repeats = own.length > 1 || own.some((use) => use.store);
     const hasOwnNest = ownNest.has(step.kind) && !(step.kind === "Cat" && !repeats && isJoined(value));
-    if (hasOwnNest || (repeats && !isFree(unit, step))) stored.add(value);
+    const isInlined = isFree(unit, step) || (!own.some((use) => use.store) && isShift(unit, producers, step));
+    if (hasOwnNest || (repeats && !isInlined)) stored.add(value);
     const nest = own[0]?.nest;
     if (!stored.has(value) && !isViewStep(step) && nest !== undefined) {
       const count = (inlined.get(nest) ?? 0) + 1;
@@ -89,6 +91,32 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     }
   }
   return stored;
+}
+
+/** Fewer elements than one in this many of the result are read for nothing. */
+const fewOfResult = 16;
+
+/**
+ * Whether a step adds, subtracts or multiplies an input of the unit and a value for each row, as a norm's distance from
+ * the mean: reading these again takes less than storing the result and reading it.
+ */
+function isShift(
+  unit: Pick<UnitKernel, "values" | "steps">,
+  producers: ReadonlyMap<number, UnitStep>,
+  step: UnitStep,
+): boolean {
+  if (step.kind !== "Binary" || !isOneOf(["add", "sub", "mul"] as const, step.op)) return false;
+  const { dtype, shape } = at(unit.values, step.output);
+  const sourceOf = (value: number): number => {
+    const producer = producers.get(value);
+    return producer !== undefined && isFree(unit, producer) && producer.inputs[0] !== undefined
+      ? sourceOf(producer.inputs[0])
+      : value;
+  };
+  const sources = step.inputs.map(sourceOf);
+  const isSmall = (value: number): boolean =>
+    elementCount(at(unit.values, value).shape) * fewOfResult <= elementCount(shape);
+  return !isPacked(dtype) && sources.filter((value) => !isSmall(value)).every((value) => !producers.has(value));
 }
 
 function readersOf({ values, steps }: Pick<UnitKernel, "values" | "steps">): readonly (readonly UnitStep[])[] {
