@@ -62,7 +62,10 @@ it.each([
   const values = floats(rows * columns);
   const input = operand("float", [rows, columns]);
   const reduced = (op: "sum" | "amax"): Values =>
-    at(runKernel({ kind: "reduction", op, axes: [1], inputs: [input], outputs: [operand("float", [rows])] }, [values]), 0);
+    at(
+      runKernel({ kind: "reduction", op, axes: [1], inputs: [input], outputs: [operand("float", [rows])] }, [values]),
+      0,
+    );
   const rowsOf = Array.from({ length: rows }, (_, i) => values.slice(i * columns, (i + 1) * columns).map(Number));
   expect(reduced("amax")).toEqual(rowsOf.map((row) => Math.max(...row)));
   const sums = reduced("sum");
