@@ -40,6 +40,7 @@ export class DeviceMesh {
   constructor(devices: NestedDevices, names: readonly string[] = []) {
     const given = names.length === 0 ? "" : `, ${JSON.stringify(names)}`;
     const place = { kind: "call", text: `new DeviceMesh(${JSON.stringify(devices)}${given})` } as const;
+    requireList(place.text, devices);
     this.shape = Object.freeze(shapeOf(devices));
     this.devices = Object.freeze(flatten(devices));
     const rectangular = (level: NestedDevices, depth: number): boolean =>
@@ -90,9 +91,11 @@ export class DeviceMesh {
     Object.freeze(this);
   }
 
-  /** The 1-D mesh of devices 0 .. count-1. Throws `mesh-bad-device`. */
-  static range(count: number): DeviceMesh {
-    requireSizes(`DeviceMesh.range(${count})`, [count]);
+  /** The 1-D mesh of devices 0 .. count-1. Throws `mesh-bad-device`, also for a range that begins elsewhere. */
+  static range(count: number, ...none: readonly []): DeviceMesh {
+    const call = `DeviceMesh.range(${[count, ...none].join(", ")})`;
+    requireSizes(call, [count]);
+    if (none.length > 0) notFromZero(call);
     return new DeviceMesh(devicesFrom(0, [count]));
   }
 
@@ -101,7 +104,9 @@ export class DeviceMesh {
    * hosts])` has a row per host, so DIDy counts hosts and DIDx the devices of a host. Throws `mesh-bad-device`.
    */
   static ofShape(shape: readonly number[]): DeviceMesh {
-    requireSizes(`DeviceMesh.ofShape(${listText(shape)})`, shape);
+    const call = `DeviceMesh.ofShape(${JSON.stringify(shape)})`;
+    requireList(call, shape, "list the sizes, for example DeviceMesh.ofShape([2, 4])");
+    requireSizes(call, shape);
     return new DeviceMesh(devicesFrom(0, shape));
   }
 
@@ -252,6 +257,26 @@ function listText(entries: readonly (number | string)[]): string {
   return `[${entries.join(", ")}]`;
 }
 
+/** Of a program without types. */
+function requireList(call: string, given: unknown, help = "list the device ids, for example new DeviceMesh([0, 1])") {
+  if (Array.isArray(given)) return;
+  fail("mesh-bad-device", "what a DeviceMesh is made of is not a list", {
+    place: { kind: "call", text: call },
+    found: String(given),
+    expected: "a list of numbers",
+    help,
+  });
+}
+
+function notFromZero(call: string): never {
+  return fail("mesh-bad-device", "DeviceMesh.range counts devices from 0", {
+    place: { kind: "call", text: call },
+    found: "another argument",
+    expected: "the number of devices",
+    help: "list other devices: new DeviceMesh([2, 3])",
+  });
+}
+
 function requireSizes(call: string, shape: readonly number[]): void {
   const isShape = shape.length >= 1 && shape.length <= didTypes.length;
   const bad = shape.find((size) => !Number.isSafeInteger(size) || size < 1);
@@ -271,7 +296,8 @@ function requireNames(names: readonly string[], dimensionCount: number, call: st
   const reserved: ReadonlySet<string> = new Set(parallelTypes);
   const isBad = (name: string, i: number): boolean =>
     !/^[A-Za-z_]\w{0,63}$/u.test(name) || reserved.has(name) || names.indexOf(name) < i;
-  const bad = names.find(isBad);
+  const list: unknown = names;
+  const bad = Array.isArray(list) ? names.find(isBad) : String(list);
   if (bad === undefined && names.length === dimensionCount) return;
   fail("mesh-bad-name", "names of a DeviceMesh do not fit its dimensions", {
     place: { kind: "call", text: call },

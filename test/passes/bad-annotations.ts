@@ -52,6 +52,12 @@ function on(mesh: DeviceMesh, ...tensors: readonly TensorView[]): void {
   for (const tensor of tensors) tensor.setDeviceMesh(mesh);
 }
 
+/** As of JavaScript, where no types refuse the arguments. */
+function untypedMesh(name: "range" | "ofShape", ...args: readonly number[]): DeviceMesh {
+  const make = Reflect.get(DeviceMesh, name) as (...values: readonly number[]) => DeviceMesh;
+  return make(...args); // here
+}
+
 export const badAnnotations: readonly BadAnnotation[] = [
   {
     what: "a whole axis of another size than the mesh",
@@ -434,6 +440,28 @@ export const badAnnotations: readonly BadAnnotation[] = [
     program: (f, isFixed) => {
       const x = f.input([8, 4]);
       x.setDeviceMesh(new DeviceMesh(isFixed ? [0] : [])); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a range that begins at another device",
+    code: "mesh-bad-device",
+    devices: 4,
+    help: /new DeviceMesh\(\[2, 3\]\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(isFixed ? new DeviceMesh([2, 3]) : untypedMesh("range", 2, 2));
+      return relu(x);
+    },
+  },
+  {
+    what: "sizes of a mesh that are no list",
+    code: "mesh-bad-device",
+    devices: 8,
+    help: /DeviceMesh\.ofShape\(\[2, 4\]\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(isFixed ? DeviceMesh.ofShape([2, 4]) : untypedMesh("ofShape", 2, 4));
       return relu(x);
     },
   },
