@@ -241,3 +241,13 @@ interface ExplainDocument {
   readonly exposed: number;
   readonly causes: readonly { readonly milliseconds: number }[];
 }
+
+it("says which attention is no kernel of its own, as run does, unless it was asked for", async () => {
+  const attention = path.resolve(import.meta.dirname, "../../examples/transformer/attention.ts");
+  const asked = ["explain", attention, "--devices", "2", "--profile", "4xH200", "--set", "BACKWARD=0", "--schedule"];
+  const explained = (schedule: string) => cli(...asked, schedule);
+  const { err } = await explained("as-written");
+  expect(err).toMatch(/^note\[gpu-unsupported\]: attention runs as matmuls and a softmax\n/u);
+  const [, fix = ""] = /--schedule (\S+) for the same without this note/u.exec(err) ?? [];
+  expect((await explained(fix)).err).toBe("");
+});

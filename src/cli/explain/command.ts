@@ -1,6 +1,6 @@
 /** `braid explain`: predicts a program's time on a measured machine, and says what is exposed and why. */
 import type { Command } from "commander";
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { profilerTraces } from "../../import/loader.ts";
 import { compileGiven, fileArgument, givenOptions, programCommand } from "../flags/option-flags.ts";
@@ -62,6 +62,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
         ? `${JSON.stringify(document(), undefined, 2)}\n`
         : explainText({ ...result, chunks }, other, terminal),
     );
+    for (const note of result.notes) terminal.err(`${renderDiagnostic(note)}\n`);
     finish(exitStatus.ok);
   });
 }

@@ -4,6 +4,7 @@ import { pickOptions } from "../../compile/options/resolve.ts";
 import { rewritesOf } from "../../compile/options/schedule.ts";
 import { compileToExplain, explainCompiled, type Explanation } from "../../explain/explain.ts";
 import { changed } from "../../explain/what-if.ts";
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -12,6 +13,7 @@ import { programOptions } from "../flags/compared-options.ts";
 import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
+import { chooseAttention } from "../../compile/choose-attention.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
@@ -31,6 +33,8 @@ export interface ExplainResult {
   /** Null for a measured run without --profile. */
   readonly profile: MachineProfile | null;
   readonly explanation: Explanation;
+  /** Which attention is not one kernel, and why. */
+  readonly notes: readonly Diagnostic[];
   /** With --print all: predictions with other values of the parameters that seem to be numbers of chunks. */
   readonly chunks: readonly ChunkChange[];
   /** Milliseconds that the explanation took. */
@@ -91,5 +95,7 @@ export async function explainFile(
     measured: run,
     all: flags.all,
   });
-  return { file, flags, params, sizes, profile, explanation, chunks: [], milliseconds: performance.now() - start };
+  const { notes } = chooseAttention(source, { ...lowering, on }, undefined);
+  const milliseconds = performance.now() - start;
+  return { file, flags, params, sizes, profile, explanation, notes, chunks: [], milliseconds };
 }

@@ -192,6 +192,7 @@ export async function runFile(
       sizes,
       profile,
       explanation,
+      notes: [],
       chunks: [],
       milliseconds: performance.now() - start,
     };
