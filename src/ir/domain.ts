@@ -60,7 +60,7 @@ export interface TensorDomain {
 }
 
 /** How a tensor of a pass relates to the user's tensor that it was made from. */
-export type Relation = "copy" | "chunk" | "partial sum" | "parts" | "broadcast";
+export type Relation = "copy" | "chunk" | "partial sum" | "sum" | "parts" | "broadcast";
 
 /** What a tensor is to the user (origin.ts). */
 export interface TensorOrigin {

@@ -8,7 +8,10 @@ import { siteText } from "../support/call-site.ts";
 import type { Relation, Tensor, TensorOrigin } from "./domain.ts";
 
 /** The origin of a tensor made from `tensor`. A tensor of a pass passes its own relation on. */
-export function derivedOrigin({ origin }: Tensor, relation: Relation): { readonly origin?: TensorOrigin } {
+export function derivedOrigin(
+  { origin }: Pick<Tensor, "origin">,
+  relation: Relation,
+): { readonly origin?: TensorOrigin } {
   return origin === undefined ? {} : { origin: { relation, ...origin } };
 }
 

@@ -74,6 +74,19 @@ it("calls only a sum one", () => {
   expect(reasons).toEqual(["T = sum(T) sums over devices", "T = amax(T) reduces over devices"]);
 });
 
+it("calls a sum before its bias the sum of the linear, and that of two a partial sum of both", () => {
+  const f = new Fusion();
+  const [x, w, b, v] = [f.input([8, 4]), f.input([6, 4]), f.input([6]).named("b"), f.input([6, 4])];
+  f.output(linear(x, w, b).named("y"));
+  f.output(add(linear(x, w), linear(x, v)).named("both"));
+  for (const tensor of [x, w, b, v]) tensor.setDeviceMesh(two);
+  for (const tensor of [x, w, v]) tensor.outerSplit(1, 2).parallelize("DIDx");
+  expect(reshardings(f).map(({ name, reason }) => [name, reason.split(" sums")[0]])).toEqual([
+    ["partial sum of y", "sum of y = sum(partial sum of y)"],
+    ["partial sum of both", "both = sum(partial sum of both)"],
+  ]);
+});
+
 it("lists nothing if each device has what it needs", () => {
   const f = new Fusion();
   const [x, y] = [f.input([8, 4]), f.input([8, 4])];

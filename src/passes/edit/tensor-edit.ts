@@ -62,7 +62,7 @@ function nextAxisId(edit: TensorEdit): IterDomainId {
 /** Appends a tensor with the dtype of `like`. */
 export function addTensor(
   edit: TensorEdit,
-  like: Tensor,
+  like: Pick<Tensor, "dtype" | "origin">,
   domain: TensorDomain,
   mesh: DeviceMesh | null,
   memory: MemoryType = "global",

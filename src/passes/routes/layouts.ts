@@ -2,6 +2,7 @@
 import {
   type DIDType,
   type IterDomain,
+  type Relation,
   type Tensor,
   withoutReductions,
   didTypes,
@@ -94,8 +95,11 @@ export function allowsStream({ axes }: Layout, axis: number, stream: StreamPart)
   return withStream(at(axes, axis), stream) !== null;
 }
 
-/** Appends a tensor like `tensor`, without its reduced axes: same mesh, parallel types, memory and order in memory. */
-export function addCopy(edit: TensorEdit, tensor: Tensor): Tensor {
+/**
+ * Appends a tensor like `tensor`, without its reduced axes: same mesh, parallel types, memory and order in memory. The last
+ * two say what messages call it.
+ */
+export function addCopy(edit: TensorEdit, tensor: Tensor, relation: Relation = "copy", { origin } = tensor): Tensor {
   const axes = withoutReductions(tensor.domain.logical);
   const copies = copyAxes(edit, axes, ({ parallelType }) => parallelType);
   const domain = splitLike(
@@ -106,7 +110,8 @@ export function addCopy(edit: TensorEdit, tensor: Tensor): Tensor {
     const kept = axes.indexOf(axis);
     return kept < 0 ? [] : [at(domain.logical, kept)];
   });
-  return addTensor(edit, tensor, { ...domain, allocation: order ?? null }, tensor.mesh, tensor.memory);
+  const like = { dtype: tensor.dtype, ...(origin === undefined ? {} : { origin }) };
+  return addTensor(edit, like, { ...domain, allocation: order ?? null }, tensor.mesh, tensor.memory, relation);
 }
 
 /*

@@ -38,7 +38,7 @@ export function mergeSums(routing: Routing, op: Op): boolean {
   const { tensors, ops } = routing;
   const parts = op.kind === "Binary" && op.op === "add" && op.scalar === undefined ? partsOf(routing, op) : null;
   if (parts === null) return false;
-  const sum = addCopy(routing, at(tensors, parts.a)).id;
+  const sum = addCopy(routing, at(tensors, parts.a), "partial sum", at(tensors, op.output)).id;
   // Partial results over one DID type may be sums over another one: this addition is looked at, too.
   ops.push({ kind: "Binary", op: "add", inputs: [parts.a, parts.b], output: sum });
   const slots = slotsOf(at(tensors, sum), parts.axis);

@@ -113,7 +113,7 @@ function splitContraction(edit: FusionEdit, op: ContractionOp): void {
   edit.ops.push({ ...contraction, output: partial.tensor });
   const bias = op.kind === "Linear" && !isScaled(op) ? op.inputs[2] : undefined;
   if (bias === undefined) return reduceOverDevices(edit, partial, "sum", output);
-  const sum = addCopy(edit, output);
+  const sum = addCopy(edit, output, "sum");
   reduceOverDevices(edit, partial, "sum", sum);
   addBias(edit, sum.id, bias, output);
 }
