@@ -159,7 +159,7 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
         place,
         found: "nothing",
         expected: `${commandPath(command)} ${found ?? message}`,
-        help,
+        help: `add ${found ?? message}`,
       };
     case "commander.missingArgument":
       return { code: "option-value", message, place, found: "nothing", expected: usage(command), help };
@@ -167,7 +167,14 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
       const flags = found ?? message;
       const [name = flags] = flags.split(" ");
       const text = `option ${name} has no value`;
-      return { code: "option-value", message: text, place, found: `nothing after ${name}`, expected: flags, help };
+      return {
+        code: "option-value",
+        message: text,
+        place,
+        found: `nothing after ${name}`,
+        expected: flags,
+        help: `write ${flags}`,
+      };
     }
     default:
       return { code: "option-value", message, place, found: found ?? "nothing", expected: usage(command), help };

@@ -29,6 +29,7 @@ const refused: readonly (readonly [what: string, asked: readonly string[]])[] = 
   ["a size of no extent", ["run", mlp, "--sizes", "i0=8"]],
   ["a value of another kind", ["run", mlp, "--set", "M=many"]],
   ["a dump without sizes", ["verify", dump]],
+  ["a flag that the command needs", ["compile", mlp, "--devices", "2"]],
 ];
 
 interface Refusal {
