@@ -1,7 +1,9 @@
 /**
  * CPU time of kernels on one thread beside numpy with its own BLAS: `npx jiti bench/beside-numpy.ts`. Each figure is the least
- * of several runs, in milliseconds of the process's own time, so that other load counts little. GEMMs and attention use
- * a BLAS of the system if there is one (`braid doctor`). numpy's part needs `python3` with numpy.
+ * of 25 rounds, in milliseconds of the process's own time, so that other load counts little. In a round, all kernels run
+ * once: a ratio to the copy (`TypedArray.set` of 64 MiB into memory that was written before) is of the least times, and
+ * beside it the median over the rounds. GEMMs and attention use a BLAS of the system if there is one (`braid doctor`).
+ * numpy's part needs `python3` with numpy.
  */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -50,25 +52,23 @@ const cases: Readonly<Record<string, Case>> = {
 
 const blas = findBlas();
 
-/** The least CPU time of `runs` calls. The first ones run before their code is optimized, in the background. */
-function cpuTime(run: () => void, runs = 25): number {
-  run();
-  const times = Array.from({ length: runs }, () => {
-    const before = process.cpuUsage();
-    run();
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000;
-  });
-  return Math.min(...times);
-}
-
-function timeOf({ shapes, dtype = "float", op }: Case): number {
+function callOf({ shapes, dtype = "float", op }: Case): () => void {
   const kernel = firstKernel(op, shapes, dtype);
-  if (kernel !== undefined) return cpuTime(kernelCall(kernel, { blas }));
+  if (kernel !== undefined) return kernelCall(kernel, { blas });
   // A copy is no kernel.
   const [from, to] = [new Float32Array(2 ** 24).fill(1), new Float32Array(2 ** 24).fill(2)];
-  return cpuTime(() => to.set(from));
+  return () => to.set(from);
 }
+
+function cpuTime(run: () => void): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** The first calls run before their code is optimized, in the background. */
+const [unmeasured, measured] = [3, 25];
 
 /** By name, in milliseconds; none without numpy. */
 function numpyTimes(): ReadonlyMap<string, number> {
@@ -87,14 +87,21 @@ function numpyTimes(): ReadonlyMap<string, number> {
 }
 
 const numpy = numpyTimes();
-const times = Object.entries(cases).map(([name, each]) => ({ name, time: timeOf(each) }));
+const calls = Object.entries(cases).map(([name, each]) => ({ name, call: callOf(each) }));
+const rounds = Array.from({ length: unmeasured + measured }, () => calls.map(({ call }) => cpuTime(call)));
+const times = calls.map(({ name }, i) => {
+  const own = rounds.slice(unmeasured).map((round) => ({ time: at(round, i), ratio: at(round, i) / at(round, 0) }));
+  const ratios = own.map(({ ratio }) => ratio).toSorted((a, b) => a - b);
+  return { name, time: Math.min(...own.map(({ time }) => time)), median: at(ratios, measured >> 1) };
+});
 const copy = at(times, 0).time;
 console.log(`BLAS: ${blas?.file ?? "none"}`);
 console.table(
-  times.map(({ name, time }) => ({
+  times.map(({ name, time, median }) => ({
     kernel: name,
     "CPU ms": Number(time.toPrecision(3)),
     "of a copy": (time / copy).toFixed(1),
+    median: median.toFixed(1),
     numpy: numpy.get(name)?.toPrecision(3) ?? "",
     "of numpy": numpy.has(name) ? (time / (numpy.get(name) ?? NaN)).toFixed(2) : "",
   })),

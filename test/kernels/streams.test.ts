@@ -12,7 +12,7 @@ import { firstDifference, randomValues } from "./values.ts";
 const random = createRandom(40);
 const floats = (elements: number): Values => randomValues("float", elements, random);
 
-it.each([2 ** 14, 2 ** 14 + 16, 2 ** 14 + 7, 2 ** 15 - 1])("of %i neighbours, also in place", (length) => {
+it.each([2 ** 18, 2 ** 18 + 23])("of %i neighbours, also in place", (length) => {
   const flat = operand("float", [length]);
   const kernel: Kernel = { kind: "unary", op: "neg", inputs: [flat], outputs: [flat] };
   const values = floats(length);
@@ -22,16 +22,16 @@ it.each([2 ** 14, 2 ** 14 + 16, 2 ** 14 + 7, 2 ** 15 - 1])("of %i neighbours, al
 });
 
 it.each(["half", "int64"] as const)("of neighbours of %s", (dtype) => {
-  const flat = operand(dtype, [2 ** 14 + 5]);
-  const values = randomValues(dtype, 2 ** 14 + 5, random);
+  const flat = operand(dtype, [2 ** 18 + 5]);
+  const values = randomValues(dtype, 2 ** 18 + 5, random);
   const [found = []] = runKernel({ kind: "unary", op: "abs", inputs: [flat], outputs: [flat] }, [values]);
   expect(found.some((value, i) => value !== values[i])).toBe(true);
 });
 
 it.each([
-  [4, 4096],
-  [7, 4099],
-  [18, 1024],
+  [8, 4096],
+  [11, 4099],
+  [34, 1024],
 ])("of %i rows of %i, with a value for each row, for each column, or for all", (rows, columns) => {
   const whole = operand("float", [rows, columns]);
   const values = floats(rows * columns);

@@ -199,8 +199,11 @@ function streamsAlong(loop: Loop, distance: number): readonly Stream[] {
   return Array.from({ length: streamCount }, (_, i) => ({ loop, index: i * distance }));
 }
 
-/** Below this number of elements, a nest's memory is in the cache. */
-const fewestStreamed = 2 ** 14;
+/** With fewer neighbours, all memory of a nest is in a cache, where one stream is faster. */
+const fewestNeighbours = 2 ** 18;
+
+/** Blocks of a norm's rows have more, of which the results go to memory. */
+const fewestInRows = 2 ** 15;
 
 /** Elements of a stream in rows: those of a page. */
 const fewestInRow = 1024;
@@ -209,9 +212,9 @@ const fewestInRow = 1024;
 function streamedLoop(nest: Nest, row: Loop, column: Loop | undefined): "none" | "row" | "column" {
   const isContiguous = accessesOf(nest).every(({ offset }) => coefficientOf(offset, row.atom) <= 1);
   if (nest.reduction !== null || !isContiguous) return "none";
-  if (row.extent >= fewestStreamed) return "row";
+  if (row.extent >= fewestNeighbours) return "row";
   if (column === undefined || column.extent < streamCount || row.extent < fewestInRow) return "none";
-  return row.extent * column.extent >= fewestStreamed ? "column" : "none";
+  return row.extent * column.extent >= fewestInRows ? "column" : "none";
 }
 
 /**
