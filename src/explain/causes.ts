@@ -101,9 +101,18 @@ export const causes: { readonly [C in Cause]: CauseWords } = {
   },
 };
 
+/** Of a run by threads of a CPU: a stream's next command may be ready long before a core is free. */
+const onCores = "Commands wait for a free core, and starting them takes time itself.";
+
 /** What the times of a cause mean: a cost, or a gain where they are negative. `also`: second causes of parts of it. */
-export function causeSentence(cause: Cause, milliseconds: number, also: ReadonlyMap<Cause, number>): string {
-  const { sentence, gain } = causes[cause];
+export function causeSentence(
+  cause: Cause,
+  milliseconds: number,
+  also: ReadonlyMap<Cause, number>,
+  isOnCores = false,
+): string {
+  const { sentence: usual, gain } = causes[cause];
+  const sentence = isOnCores && cause === "latency" ? onCores : usual;
   const others = [...also].map(
     ([other, time]) => ` For ${timeText(time)} of it, ${causes[other].label} holds it as long: both have to change.`,
   );

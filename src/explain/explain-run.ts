@@ -79,6 +79,8 @@ export interface ExplainRunOptions {
   readonly graph: boolean;
   /** If the Program is a part of a longer run: the GEMMs of that (`SimulateOptions`), and of its serial form. */
   readonly gemms?: PartOfRun | undefined;
+  /** Whether threads of a CPU ran it, which may be more than it has cores; false if absent. */
+  readonly isOnCores?: boolean;
 }
 
 /** By rank: the microseconds of all GEMMs of the run that a Program is a part of. */
@@ -91,7 +93,7 @@ export interface PartOfRun {
 export function explainRun(
   { program, trace, milliseconds }: TracedRun,
   profile: MachineProfile | null,
-  { serial, graph, gemms }: ExplainRunOptions,
+  { serial, graph, gemms, isOnCores = false }: ExplainRunOptions,
 ): ExplainedRun {
   const { assume, all } = createAssumptions();
   const costOf = profile === null ? measuredCosts(program, trace) : commandCosts(program, profile, assume, gemms?.own);
@@ -142,7 +144,7 @@ export function explainRun(
     rank,
     floor: floorOf(program, dependences, costOf, least),
     exposed: milliseconds - compute,
-    causes: explainedCauses(times, also),
+    causes: explainedCauses(times, also, isOnCores),
     idle: idle.parts,
     idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
     path,
@@ -159,12 +161,19 @@ export function explainRun(
 export function explainedCauses(
   times: ReadonlyMap<Cause, number>,
   also: ReadonlyMap<Cause, ReadonlyMap<Cause, number>>,
+  isOnCores = false,
 ): readonly ExplainedCause[] {
   return keysOf(causes)
     .map((cause): ExplainedCause => {
       const [time, others] = [times.get(cause) ?? 0, also.get(cause) ?? new Map<Cause, number>()];
       const { label } = causes[cause];
-      return { cause, label, sentence: causeSentence(cause, time, others), milliseconds: time, also: others };
+      return {
+        cause,
+        label,
+        sentence: causeSentence(cause, time, others, isOnCores),
+        milliseconds: time,
+        also: others,
+      };
     })
     .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
     .sort((a, b) => b.milliseconds - a.milliseconds);

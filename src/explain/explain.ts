@@ -221,7 +221,10 @@ function explainOne(
     profile === null
       ? null
       : explainRun({ program: part, ...simulate(part, profile, simulating(gemms?.own)) }, profile, given);
-  const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, given);
+  const run =
+    measured === null
+      ? predicted
+      : explainRun(tracedRun(program, measured), profile, { ...given, isOnCores: options.on !== "cuda" });
   invariant(run !== null, "a run is measured, or predicted with a profile");
   const refusals = isFusionSource(source) ? refusedLoops(source, asked, written) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));

@@ -251,3 +251,13 @@ it("says which attention is no kernel of its own, as run does, unless it was ask
   const [, fix = ""] = /--schedule (\S+) for the same without this note/u.exec(err) ?? [];
   expect((await explained(fix)).err).toBe("");
 });
+
+it("of a run on the CPU says that commands wait for cores, not that launches take their time", async () => {
+  const { status, out } = await cli("run", example, "--devices", "4", "--print", "explain", "--json");
+  expect(status).toBe(0);
+  const { explain } = JSON.parse(out) as {
+    readonly explain: { readonly causes: readonly { readonly cause: string; readonly sentence: string }[] };
+  };
+  const latency = explain.causes.find(({ cause }) => cause === "latency");
+  expect(latency?.sentence).toBe("Commands wait for a free core, and starting them takes time itself.");
+});
