@@ -18,12 +18,9 @@ export interface Stack {
   readonly bytes: number;
 }
 
-/**
- * Bounds of the search that keep the time per buffer about constant: rounds, puts on a stack, spans in `rowsInOrder`.
- */
+/** Bounds of the search that keep the time per buffer about constant: rounds of three stacks, and puts on them. */
 const mostRounds = 10;
-const mostPuts = 2048;
-const mostOverlaps = 65_536;
+const mostPuts = 65_536;
 
 /**
  * `lives` are in order of `from`, `sizes` in bytes. The search ends early if a stack is as high as the largest number
@@ -33,49 +30,48 @@ export function stackLives(lives: readonly Span[], sizes: readonly number[]): St
   const lasts = lastOverlaps(lives);
   const least = mostAtOnce(lasts, sizes);
   let best: Stack | null = null;
-  for (const rows of candidates(lives, lasts)) {
-    best = lowerStack(rows, lasts, sizes, best);
+  for (const order of candidates(lives, lasts)) {
+    best = lowerStack(order, lasts, sizes, best);
     if (best.bytes === least) break;
   }
   return best ?? { offsets: [], bytes: 0 };
 }
 
-/** The stack of `rows`, or `best` if that is no higher. */
-function lowerStack(rows: Rows, lasts: readonly number[], sizes: readonly number[], best: Stack | null): Stack {
+/** The stack of the lives in this order, or `best` if that is no higher. */
+function lowerStack(
+  order: readonly number[],
+  lasts: readonly number[],
+  sizes: readonly number[],
+  best: Stack | null,
+): Stack {
   const skyline = createSkyline(sizes.length);
   const offsets = sizes.map(() => 0);
   let bytes = 0;
-  for (const row of rows) {
-    for (const i of row) {
-      const size = at(sizes, i);
-      const offset = skyline.put(i, at(lasts, i), size);
-      offsets[i] = offset;
-      bytes = Math.max(bytes, offset + size);
-    }
+  for (const i of order) {
+    const size = at(sizes, i);
+    const offset = skyline.put(i, at(lasts, i), size);
+    offsets[i] = offset;
+    bytes = Math.max(bytes, offset + size);
     if (best !== null && bytes >= best.bytes) return best;
   }
   return { offsets, bytes };
 }
 
-/** Orders of stacking, row by row. They must not depend on sizes. */
-function* candidates(lives: readonly Span[], lasts: readonly number[]): Generator<Rows> {
+/** Orders of stacking. They must not depend on sizes. */
+function* candidates(lives: readonly Span[], lasts: readonly number[]): Generator<readonly number[]> {
   const fromStart = rowsFromStart(lives);
-  yield fromStart;
+  yield fromStart.flat();
   const fromEnd = rowsFromEnd(lives);
-  yield fromEnd;
+  yield fromEnd.flat();
   // The longest life goes to the bottom: on top of short ones it would block the gaps between them.
-  const longestFirst = (lengths: readonly number[]): Rows => {
-    const order = [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
-    return rowsInOrder(order, lasts);
-  };
+  const longestFirst = (lengths: readonly number[]): readonly number[] =>
+    [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
   const lengths = lasts.map((last, i) => last - i + 1);
-  const maySearch = lives.length * fromStart.length <= mostOverlaps;
-  if (!maySearch) return;
   yield longestFirst(lengths);
   const random = createRandom(1);
-  const shuffled = (rows: Rows): Rows => {
+  const shuffled = (rows: Rows): readonly number[] => {
     const places = rows.map((row) => ({ row, place: random.uint32() }));
-    return places.sort((a, b) => a.place - b.place).map(({ row }) => row);
+    return places.sort((a, b) => a.place - b.place).flatMap(({ row }) => row);
   };
   const rounds = Math.min(mostRounds, Math.floor(mostPuts / (3 * lives.length)));
   for (let round = 0; round < rounds; round++) {
@@ -156,7 +152,7 @@ function createSkyline(length: number): Skyline {
 }
 
 // Lives in rows; the lives of one row do not overlap. From either end of the list, the left-edge algorithm makes as few
-// rows as possible (Hashimoto and Stevens, 1971). In another order, each life takes the lowest row that is free for it.
+// rows as possible (Hashimoto and Stevens, 1971).
 //
 //   a: |----|      row 0: a c
 //   b:    |-----|  row 1: b
@@ -193,29 +189,6 @@ function rowsFromEnd(spans: readonly Span[]): Rows {
   const order = [...spans.keys()].sort((a, b) => compare(at(spans, b).to, at(spans, a).to));
   const mirrored = order.map((i): Span => ({ from: -at(spans, i).to, to: -at(spans, i).from }));
   return rowsFromStart(mirrored).map((row) => row.map((position) => at(order, position)));
-}
-
-/**
- * Each span, in order of `order`, in the lowest row that is free over all of it. `lasts[i]` is the last span that
- * starts before span i ends. Time and memory grow with the number of spans that live at each start.
- */
-function rowsInOrder(order: readonly number[], lasts: readonly number[]): Rows {
-  const rows: number[][] = [];
-  // Bit r of taken[block][i]: row 32 * block + r is taken where span i starts.
-  const taken: Int32Array[] = [];
-  for (const i of order) {
-    for (let block = 0; ; block++) {
-      const here = (taken[block] ??= new Int32Array(lasts.length));
-      let union = 0;
-      for (let start = i; start <= at(lasts, i); start++) union |= at(here, start);
-      if (union === -1) continue;
-      const bit = ~union & (union + 1);
-      for (let start = i; start <= at(lasts, i); start++) here[start] = at(here, start) | bit;
-      (rows[32 * block + 31 - Math.clz32(bit)] ??= []).push(i);
-      break;
-    }
-  }
-  return rows;
 }
 
 /** Also for infinities, whose difference is NaN. */
