@@ -25,6 +25,7 @@ import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type PartOfRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
+import { furtherPeakBytes } from "./layer-memory.ts";
 import { furtherRun } from "./layers.ts";
 import { withEndlessRates } from "./what-if.ts";
 import { overlapOf } from "../trace/overlap.ts";
@@ -178,7 +179,7 @@ export function explainCompiled(
     predicted: run,
     interval: intervalOf(run, profile),
     serial: a.serial === null || b.serial === null ? null : further(a.serial, b.serial, missing),
-    peakBytes: further(a.peakBytes, b.peakBytes, missing),
+    peakBytes: furtherPeakBytes(few.compilation.program, more.compilation.program, missing),
   };
 }
 

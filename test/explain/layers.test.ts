@@ -2,8 +2,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { explain, type Explanation } from "@braid-compiler/braid";
+import { link } from "../../src/commands/link/link.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { furtherPeakBytes } from "../../src/explain/layer-memory.ts";
 import { equalEntries, equalRegions, withoutNumbers } from "../../src/explain/layers.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { buildLists } from "../machine/list-builder.ts";
 import { mlpLayers, pairs } from "../tune/regions/pairs.ts";
 
 const profile = parseProfile(readFileSync(new URL("../../profiles/2xH200.json", import.meta.url), "utf8"), "2xH200");
@@ -29,8 +33,8 @@ describe.each(["as-written", "auto"] as const)("16 layers, %s", (schedule) => {
     near(({ run }) => run.overlap.kernels);
     near(({ run }) => run.overlap.communication);
     near(({ serial }) => serial ?? 0);
-    // Memory is used again in other places.
-    expect(short.peakBytes / whole.peakBytes).toBeCloseTo(1, 1);
+    // Gaps between allocations are not those of more layers.
+    expect(Math.abs(short.peakBytes / whole.peakBytes - 1)).toBeLessThan(0.02);
     expect(short.run.exposed / whole.run.milliseconds).toBeCloseTo(whole.run.exposed / whole.run.milliseconds, 2);
     expect(short.run.causes.reduce((sum, { milliseconds }) => sum + milliseconds, 0)).toBeCloseTo(short.run.exposed, 6);
   });
@@ -45,6 +49,33 @@ describe.each(["as-written", "auto"] as const)("16 layers, %s", (schedule) => {
       ).map(({ entries, count }) => [withoutNumbers(entries[0]?.reason ?? ""), count]);
     expect(new Map(reasons(short))).toEqual(new Map(reasons(whole)));
   });
+});
+
+it("need most where the backward pass begins, though few layers need most before", () => {
+  const of = (layers: number): Program =>
+    link(
+      buildLists(1, (list) => {
+        const scratch = (bytes: number): void => {
+          const view = list.temporary([bytes / 4]);
+          list.alloc(0, view);
+          list.free(0, view);
+        };
+        scratch(8192);
+        const saved = Array.from({ length: layers }, () => {
+          const view = list.temporary([256]);
+          list.alloc(0, view);
+          scratch(2048);
+          return view;
+        });
+        for (const view of saved.toReversed()) {
+          scratch(512);
+          list.free(0, view);
+        }
+      }),
+    );
+  const bytes = ({ ranks }: Program): number => ranks[0]?.arenaBytes.temporary ?? 0;
+  expect([2, 3, 24].map((layers) => bytes(of(layers)))).toEqual([8192, 8192, 24 * 1024 + 2048]);
+  expect(furtherPeakBytes(of(2), of(3), 21)).toBe(24 * 1024 + 2048);
 });
 
 it("is explained whole where few layers repeat", () => {
