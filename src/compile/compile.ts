@@ -68,6 +68,8 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    * schedule choice sets it.
    */
   readonly regions?: readonly RegionOptions[];
+  /** With `regions`: whether no rewrite joins what two of them do (`acrossRegions`). False if omitted. */
+  readonly regionsApart?: boolean;
   /**
    * "full": every rank is verified, even where one of each class would do (src/verify/classes/README.md). "off": the
    * Program is not verified, even if the verifier would find something. "on" if omitted.
@@ -217,11 +219,12 @@ function verifiedReport(program: Program, options: VerifyOptions): VerifyReport 
   return verify(program, { ...options, full: true });
 }
 
-function scheduled(recorded: Program, { schedule = {}, regions }: CompileOptions): Program {
+function scheduled(recorded: Program, { schedule = {}, regions, regionsApart }: CompileOptions): Program {
   if (regions === undefined) return applySchedule(recorded, schedule);
   return applyByRegion(
     recorded,
     regions.map((region) => region.schedule),
+    regionsApart,
   );
 }
 
@@ -277,6 +280,7 @@ function requireCompileOptions(given: CompileOptions): void {
     "scalars",
     "schedule",
     "regions",
+    "regionsApart",
     "notes",
     "onProgress",
   ]);

@@ -18,10 +18,14 @@ import { createEqualParts } from "./equal-parts.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 import { applySchedule, type ScheduleOptions } from "./schedule.ts";
 
-/** `schedules`: by region. Regions are in order in every list. `equal`: what was rewritten before. */
+/**
+ * `schedules`: by region. Regions are in order in every list. `apart`: they stay as they are, with all streams in order
+ * between two of them; otherwise `acrossRegions` follows. `equal`: what was rewritten before.
+ */
 export function applyByRegion(
   program: Program,
   schedules: readonly ScheduleOptions[],
+  apart = false,
   equal = createEqualParts(),
 ): Program {
   const reader = createDraftReader();
@@ -73,7 +77,19 @@ export function applyByRegion(
   });
   const joined = { ...program, ranks, kernels, transfers, slots };
   if (isAlike && group !== null) reader.keepSymmetry(joined, group);
-  return inPlaceEverywhere(schedules) ? useInPlace.run(joined, true, reader) : rewriteAnew(joined, reader);
+  return apart ? joined : acrossRegions(joined, schedules, reader);
+}
+
+/**
+ * The lists of regions that are apart, written anew as one list: fewer events and streams order more. Copies between
+ * regions go, if `inPlaceEverywhere`; if none does, the Program stays as it is.
+ */
+export function acrossRegions(
+  apart: Program,
+  schedules: readonly ScheduleOptions[],
+  reader = createDraftReader(),
+): Program {
+  return inPlaceEverywhere(schedules) ? useInPlace.run(apart, true, reader) : rewriteAnew(apart, reader);
 }
 
 /** Whether copies between regions may go, too: all regions whose GEMMs have streams of their own do without copies. */

@@ -1,7 +1,7 @@
 /**
  * Decides how a program of several regions runs. Each region has been given a schedule of its own. The whole program is
- * simulated in three forms: every region with its schedule; regions that became loops with theirs, and the others
- * serial; and all regions serial. The fastest form wins. Neighbouring serial regions are lowered as one, so that passes
+ * simulated in these forms: every region with its schedule; regions that became loops with theirs, and the others
+ * serial, each of them with rewrites across regions and apart; and all regions serial. The fastest form wins. Neighbouring serial regions are lowered as one, so that passes
  * may move statements between them.
  *
  * Of a program of many layers, forms are simulated with fewer of them, and only the fastest form is compiled as a whole.
@@ -16,7 +16,7 @@ import { withNames } from "../../ir/origin.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import {
   type CompiledFewer,
   compiledFewer,
@@ -26,7 +26,7 @@ import {
   furtherGemms,
   shortened,
 } from "../regions/fewer-layers.ts";
-import { compileRegions, withPlaced } from "../regions/compile-regions.ts";
+import { compileRegions, withPlaced, withRegionsJoined } from "../regions/compile-regions.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
@@ -83,12 +83,17 @@ export function settle(
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
     return { candidate, milliseconds, assumptions, margin, compiled: () => compilation, layers: null, regions };
   };
-  const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled =>
-    settled(candidate, regions, (of) => {
+  const withRegions = ({ candidate, apart }: Form, regions: Settled["regions"]): readonly Settled[] => {
+    const apartOf = remembered((of: FewerLayers): AnyCompilation => {
       const chosen = of.positions.map((position) => regionAt(regions, position)?.choice.chosen ?? serial);
       const form = withSerialJoined(of, chosen);
       return compileRegions(form, form.candidates, options, templates);
     });
+    const joinedOf = remembered((of: FewerLayers) => withRegionsJoined(apartOf(of)));
+    const some = shorter?.more ?? all;
+    const isSame = joinedOf(some).program === apartOf(some).program;
+    return [settled(candidate, regions, joinedOf), ...(isSame ? [] : [settled(apart, regions, apartOf)])];
+  };
   const compiledSerial = (of: FewerLayers): AnyCompilation => {
     const { lowering, schedule } = serial;
     const given = { ...(of === all ? options : withPlaced(of.placed, options)), ...lowering };
@@ -98,15 +103,15 @@ export function settle(
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const whole = canBeSerial ? settled(serial, distinct, compiledSerial) : null;
   const forms = [
-    { candidate: byRegion, regions: distinct },
-    { candidate: loopsByRegion, regions: distinct.map((each) => (isLoop(each) ? each : inSerial(each))) },
+    { ...byRegion, regions: distinct },
+    { ...loopsByRegion, regions: distinct.map((each) => (isLoop(each) ? each : inSerial(each))) },
   ].map((form) => ({ ...form, key: form.regions.map(({ choice }) => isSerial(choice.chosen)).join() }));
   const { picked, considered } = decide([
     ...(whole === null ? [] : [whole]),
     ...forms
       .filter(({ regions }) => whole === null || regions.some(({ choice }) => !isSerial(choice.chosen)))
       .filter(({ key }, i, every) => every.findIndex((other) => other.key === key) === i)
-      .map(({ candidate, regions }) => joined(candidate, regions)),
+      .flatMap(({ regions, ...form }) => withRegions(form, regions)),
   ]);
   const { regions, candidate: chosen, margin } = picked;
   const layers = fewerLayers ? picked.layers : null;
@@ -133,6 +138,12 @@ export function settle(
       ...regions.map((each) => regionLine(each, found.placed)),
     ].join("\n"),
   };
+}
+
+/** Compiles a form of some layers once. */
+function remembered(compiled: (of: FewerLayers) => AnyCompilation): (of: FewerLayers) => AnyCompilation {
+  const known = new Map<FewerLayers, AnyCompilation>();
+  return (of) => getOrMake(known, of, () => compiled(of));
 }
 
 /** The prediction of a program that has so many layers more than `more`, which has one more than `few`. */
@@ -195,8 +206,19 @@ interface Settled extends Considered {
   readonly regions: readonly DistinctRegion[];
 }
 
-const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
-const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
+/** How regions become one program: with rewrites across them, and apart. */
+interface Form {
+  readonly candidate: ScheduleCandidate;
+  readonly apart: ScheduleCandidate;
+}
+
+function formOf(name: string): Form {
+  const rest = { lowering: {}, schedule: {} };
+  return { candidate: { name, ...rest }, apart: { name: `${name}, apart`, ...rest } };
+}
+
+const byRegion = formOf("by region");
+const loopsByRegion = formOf("loops by region");
 
 function headline(
   { candidate, milliseconds }: Considered,

@@ -10,6 +10,7 @@ import { lowerRegions, type RegionTemplates } from "../../compile/lower-regions.
 import { numbersByName } from "../../compile/record.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { acrossRegions } from "../../schedule/by-region.ts";
 import { at } from "../../support/invariant.ts";
 import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
 import type { FoundRegions } from "./split-regions.ts";
@@ -20,7 +21,7 @@ export function withPlaced<Options extends CompileOptions>(placed: FusionData, o
 }
 
 /**
- * The whole program with a schedule for each region, not verified. `options` have neither `schedule` nor `streams`.
+ * The whole program with a schedule for each region, apart from each other, not verified. `options` have neither `schedule` nor `streams`.
  * `templates`: of other forms of the program.
  */
 export function compileRegions(
@@ -37,5 +38,13 @@ export function compileRegions(
     templates,
   );
   const own = candidates.map(({ lowering: { protocol }, schedule }): RegionOptions => ({ schedule, protocol }));
-  return compile(lowered, { ...options, streams: candidateStreams, regions: own, verify: "off" });
+  return compile(lowered, { ...options, streams: candidateStreams, regions: own, regionsApart: true, verify: "off" });
+}
+
+/** The same, with rewrites across its regions. */
+export function withRegionsJoined(apart: AnyCompilation): AnyCompilation {
+  const { regionsApart: _, ...options } = apart.options;
+  const schedules = (options.regions ?? []).map(({ schedule }) => schedule);
+  const program = acrossRegions(apart.program, schedules);
+  return { ...apart, options, program, reported: program };
 }
