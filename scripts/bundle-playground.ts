@@ -124,12 +124,13 @@ const functions = (name: string): string =>
 /** What programs do not call while they are built. */
 const afterwards = {
   "src/diagnostics/codes.ts": `export const diagnosticCodes = new Proxy({}, { get() { ${refusal} } });`,
-  "src/numerics/scalar/float-functions.ts": functions("floatFunctions"),
+  "src/numerics/scalar/float-functions.ts": `${functions("floatFunctions")} export const siluInFloat = null;`,
   "src/numerics/scalar/rounded-functions.ts": functions("roundedFunctions"),
   "src/numerics/scalar/wide-functions.ts": functions("wideFunctions"),
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseFor() { ${refusal} }`,
   "src/schedule/by-region.ts": `export function applyByRegion() { ${refusal} }`,
   "src/explain/explain.ts": `export function explain() { ${refusal} } export function isTooSmall() { ${refusal} }`,
+  "src/explain/measured-costs.ts": `export function measuredCosts() { ${refusal} }`,
   "src/import/import-model.ts": `export function importModel() { ${refusal} }`,
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,

@@ -1,5 +1,5 @@
 /** The page: what to compile on the left, what becomes of it on the right. */
-import type { JSX, TargetedKeyboardEvent } from "preact";
+import type { FunctionComponent, JSX, TargetedKeyboardEvent } from "preact";
 import { useState } from "preact/hooks";
 import { paneNames, type PaneName } from "../model/state.ts";
 import { Controls } from "./controls.tsx";
@@ -9,26 +9,27 @@ import { useStore } from "./hooks.ts";
 import { paneLabels, Pane } from "./panes/pane.tsx";
 import type { PageProps } from "./props.ts";
 import { SourceEditor } from "./source-editor.tsx";
-import { Tour } from "./tour.tsx";
+import type { TourProps } from "./tour.tsx";
 import { Verdict } from "./verdict.tsx";
 
 export function App({ store, pointing }: PageProps): JSX.Element {
   const { history, results } = useStore(store);
   const { pane } = history.present;
-  const [hasTour, setHasTour] = useState(false);
+  // It comes when it is asked for.
+  const [tour, setTour] = useState<{ readonly Tour: FunctionComponent<TourProps> } | null>(null);
   return (
     <>
       <Header
         store={store}
         startTour={() => {
-          setHasTour(true);
+          void import("./tour.tsx").then(setTour);
         }}
       />
-      {hasTour && (
-        <Tour
+      {tour !== null && (
+        <tour.Tour
           store={store}
           close={() => {
-            setHasTour(false);
+            setTour(null);
           }}
         />
       )}

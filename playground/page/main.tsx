@@ -1,7 +1,7 @@
 /** Starts the page: restores the state from the address or from the last visit, and shows it. */
 import { render } from "preact";
-import { firstState, followLinks, keepState, linkedExample } from "./persistence.ts";
-import { acceptDrops, openExample } from "./open-file.ts";
+import { firstState, keepState, openLink } from "./persistence.ts";
+import { acceptDrops } from "./open-file.ts";
 import { App } from "./app.tsx";
 import { createPointing } from "./pointing.ts";
 import { createStore } from "./store.ts";
@@ -9,9 +9,9 @@ import { startTheme } from "./theme.ts";
 
 async function start(): Promise<void> {
   const store = createStore(await firstState());
-  const example = linkedExample(location.hash.slice(1));
-  if (example !== null) void openExample(example, store);
-  followLinks(store);
+  if (location.hash.includes("example=")) void openLink(location.hash, store);
+  // A browser does not load the page again for another link.
+  addEventListener("hashchange", ({ newURL }) => void openLink(new URL(newURL).hash, store));
   keepState(store);
   acceptDrops(store);
   const root = document.getElementById("app");

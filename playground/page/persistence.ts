@@ -23,21 +23,12 @@ async function stateIn(text: string): Promise<State | null> {
   return decodeState(text);
 }
 
-/** A link in the address of the open page is opened in place: a browser does not load the page again for it. */
-export function followLinks(store: Store): void {
-  addEventListener("hashchange", ({ newURL }) => void openLink(new URL(newURL).hash.slice(1), store));
-}
-
-/** An example's name, or a state. What is neither opens nothing. */
-async function openLink(text: string, store: Store): Promise<void> {
-  const example = linkedExample(text);
-  const state = example === null ? await stateIn(text) : null;
-  if (example !== null) await openExample(example, store);
-  else if (state !== null) store.change({ kind: "restore", state });
-}
-
-export function linkedExample(text: string): string | null {
-  return new URLSearchParams(text).get("example");
+/** `hash`: an example's name, or a state. What is neither opens nothing. */
+export async function openLink(hash: string, store: Store): Promise<void> {
+  const [, example] = hash.split("#example=");
+  if (example !== undefined) return openExample(example, store);
+  const state = await stateIn(hash.slice(1));
+  if (state !== null) store.change({ kind: "restore", state });
 }
 
 /** What a first visit shows. */

@@ -43,8 +43,11 @@ export interface CompiledFewer {
 }
 
 /** A program of many layers, of which few were compiled. */
-export interface CompiledLayers extends Pick<Shortened, "missing"> {
+export interface CompiledLayers {
+  /** How many layers `more` lacks. */
+  readonly missing: number;
   readonly few: CompiledFewer;
+  /** With one layer more than `few`. */
   readonly more: CompiledFewer;
 }
 
