@@ -18,9 +18,13 @@ export interface Stack {
   readonly bytes: number;
 }
 
-/** Bounds of the search that keep the time per buffer about constant: rounds of three stacks, and puts on them. */
+/**
+ * Bounds of the search that keep the time per buffer about constant: rounds of four stacks, puts on them, and spans in
+ * `rowsInOrder`.
+ */
 const mostRounds = 10;
 const mostPuts = 65_536;
+const mostOverlaps = 65_536;
 
 /**
  * `lives` are in order of `from`, `sizes` in bytes. The search ends early if a stack is as high as the largest number
@@ -63,22 +67,27 @@ function* candidates(lives: readonly Span[], lasts: readonly number[]): Generato
   yield fromStart.flat();
   const fromEnd = rowsFromEnd(lives);
   yield fromEnd.flat();
-  // The longest life goes to the bottom: on top of short ones it would block the gaps between them.
-  const longestFirst = (lengths: readonly number[]): readonly number[] =>
+  // The longest life goes to the bottom: on top of short ones it would block the gaps between them. In rows, others of
+  // about its length lie beside it; many lives take too long for that.
+  const byLength = (lengths: readonly number[]): readonly number[] =>
     [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
   const lengths = lasts.map((last, i) => last - i + 1);
-  yield longestFirst(lengths);
+  const mayRow = lives.length * fromStart.length <= mostOverlaps;
+  yield byLength(lengths);
+  if (mayRow) yield rowsInOrder(byLength(lengths), lasts).flat();
   const random = createRandom(1);
   const shuffled = (rows: Rows): readonly number[] => {
     const places = rows.map((row) => ({ row, place: random.uint32() }));
     return places.sort((a, b) => a.place - b.place).flatMap(({ row }) => row);
   };
-  const rounds = Math.min(mostRounds, Math.floor(mostPuts / (3 * lives.length)));
+  const rounds = Math.min(mostRounds, Math.floor(mostPuts / (4 * lives.length)));
   for (let round = 0; round < rounds; round++) {
     yield shuffled(fromStart);
     yield shuffled(fromEnd);
     const spread = 1 + (round % 4);
-    yield longestFirst(lengths.map((length) => length * 2 ** (random.float() * spread)));
+    const order = byLength(lengths.map((length) => length * 2 ** (random.float() * spread)));
+    yield order;
+    if (mayRow) yield rowsInOrder(order, lasts).flat();
   }
 }
 
@@ -152,7 +161,7 @@ function createSkyline(length: number): Skyline {
 }
 
 // Lives in rows; the lives of one row do not overlap. From either end of the list, the left-edge algorithm makes as few
-// rows as possible (Hashimoto and Stevens, 1971).
+// rows as possible (Hashimoto and Stevens, 1971). In another order, each life takes the lowest row that is free for it.
 //
 //   a: |----|      row 0: a c
 //   b:    |-----|  row 1: b
@@ -189,6 +198,29 @@ function rowsFromEnd(spans: readonly Span[]): Rows {
   const order = [...spans.keys()].sort((a, b) => compare(at(spans, b).to, at(spans, a).to));
   const mirrored = order.map((i): Span => ({ from: -at(spans, i).to, to: -at(spans, i).from }));
   return rowsFromStart(mirrored).map((row) => row.map((position) => at(order, position)));
+}
+
+/**
+ * Each span, in order of `order`, in the lowest row that is free over all of it. `lasts[i]` is the last span that
+ * starts before span i ends. Time and memory grow with the number of spans that live at each start.
+ */
+function rowsInOrder(order: readonly number[], lasts: readonly number[]): Rows {
+  const rows: number[][] = [];
+  // Bit r of taken[block][i]: row 32 * block + r is taken where span i starts.
+  const taken: Int32Array[] = [];
+  for (const i of order) {
+    for (let block = 0; ; block++) {
+      const here = (taken[block] ??= new Int32Array(lasts.length));
+      let union = 0;
+      for (let start = i; start <= at(lasts, i); start++) union |= at(here, start);
+      if (union === -1) continue;
+      const bit = ~union & (union + 1);
+      for (let start = i; start <= at(lasts, i); start++) here[start] = at(here, start) | bit;
+      (rows[32 * block + 31 - Math.clz32(bit)] ??= []).push(i);
+      break;
+    }
+  }
+  return rows;
 }
 
 /** Also for infinities, whose difference is NaN. */
