@@ -59,7 +59,7 @@ function productInParts(a: Matrix, b: Matrix, parts: number, round: (a: Matrix, 
 describe.each(float8Recipes)("%s", (recipe) => {
   it.each([1, 2])("quantizes the operands of all three products, and the cotangent: %i parts", (parts) => {
     const [ofRows, ofWeight] = blocks[recipe];
-    const [m, n, k] = recipe === "blockwise" ? [128, 256, 256] : [16, 32, 64];
+    const [m, n, k] = recipe === "blockwise" ? [128, 128 * parts, 128 * parts] : [16, 32, 64];
     const own = recipe === "rowwise" ? parts : 1;
     const f = new Fusion();
     const [x, w, g] = [f.input([2, m / 2, k], "float"), f.input([n, k], "float"), f.input([2, m / 2, n], "float")];
@@ -101,7 +101,9 @@ describe.each(float8Recipes)("%s", (recipe) => {
     "is the same over devices: %s",
     async (cut) => {
       const f = new Fusion();
-      const [m, n, k] = recipe === "blockwise" ? [256, 256, 256] : [32, 48, 64];
+      // Each device has whole blocks of what is cut.
+      const [n8, k8] = cut.startsWith("columns") ? [256, 128] : [128, 256];
+      const [m, n, k] = recipe === "blockwise" ? [256, n8, k8] : [32, 48, 64];
       const [x, w, g] = [f.input([m, k], "float"), f.input([n, k], "float"), f.input([m, n], "float")];
       const parts = cut.endsWith("parts") ? { in: 2, out: 2 } : {};
       const y = float8Linear(x, w, null, recipe, parts);
