@@ -9,7 +9,7 @@ import { type ByClass, byCommandClass, type CommandClass, commandClassOf } from 
 import { commandCosts } from "../simulate/command-cost.ts";
 import { runCost } from "../simulate/gemm-cost.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
-import { at, keysOf } from "../support/invariant.ts";
+import { at, getOrMake, keysOf } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event-table.ts";
 import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
 import { type Cause, causes, causeSentence } from "./causes.ts";
@@ -27,8 +27,6 @@ export interface ExplainedCause {
   readonly label: string;
   readonly sentence: string;
   readonly milliseconds: number;
-  /** The parts of it that another cause holds as long. */
-  readonly also: ReadonlyMap<Cause, number>;
 }
 
 export interface ExplainedRun {
@@ -108,13 +106,7 @@ export function explainRun(
   const overlap = overlapOf(program, trace);
   const times = new Map<Cause, number>();
   const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
-  const also = new Map<Cause, Map<Cause, number>>();
-  for (const { cause, also: other, start, end } of idle.parts) {
-    add(cause, end - start);
-    if (other === undefined) continue;
-    const others = also.get(cause) ?? new Map<Cause, number>();
-    also.set(cause, others.set(other, (others.get(other) ?? 0) + end - start));
-  }
+  for (const { cause, start, end } of idle.parts) add(cause, end - start);
   const launch = profile === null ? 0 : Math.min(milliseconds - idle.end, runCost(program, profile) / 1000);
   add("host", launch);
   // The last signals and events on the way, or the host, which still issues commands.
@@ -144,7 +136,7 @@ export function explainRun(
     rank,
     floor: floorOf(program, dependences, costOf, least),
     exposed: milliseconds - compute,
-    causes: explainedCauses(times, also, isOnCores),
+    causes: explainedCauses(times, secondCauses(idle.parts), isOnCores),
     idle: idle.parts,
     idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
     path,
@@ -157,23 +149,32 @@ export function explainRun(
   };
 }
 
-/** `also`: second causes of parts of a cause's time. */
+/** By cause: milliseconds of it that another cause holds as long. */
+export type SecondCauses = ReadonlyMap<Cause, ReadonlyMap<Cause, number>>;
+
+export function secondCauses(parts: readonly IdlePart[]): SecondCauses {
+  const found = new Map<Cause, Map<Cause, number>>();
+  for (const { cause, also, start, end } of parts) {
+    if (also !== undefined)
+      addTo(
+        getOrMake(found, cause, () => new Map<Cause, number>()),
+        also,
+        end - start,
+      );
+  }
+  return found;
+}
+
 export function explainedCauses(
   times: ReadonlyMap<Cause, number>,
-  also: ReadonlyMap<Cause, ReadonlyMap<Cause, number>>,
+  also: SecondCauses,
   isOnCores = false,
 ): readonly ExplainedCause[] {
   return keysOf(causes)
     .map((cause): ExplainedCause => {
       const [time, others] = [times.get(cause) ?? 0, also.get(cause) ?? new Map<Cause, number>()];
       const { label } = causes[cause];
-      return {
-        cause,
-        label,
-        sentence: causeSentence(cause, time, others, isOnCores),
-        milliseconds: time,
-        also: others,
-      };
+      return { cause, label, sentence: causeSentence(cause, time, others, isOnCores), milliseconds: time };
     })
     .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
     .sort((a, b) => b.milliseconds - a.milliseconds);
@@ -272,7 +273,7 @@ function share(path: Map<CommandClass, number>, ran: ReadonlyMap<CommandClass, n
   if (total > 0) for (const [of, each] of ran) addTo(path, of, (time * each) / total);
 }
 
-function addTo(times: Map<CommandClass, number>, of: CommandClass, time: number): void {
+function addTo<Of>(times: Map<Of, number>, of: Of, time: number): void {
   times.set(of, (times.get(of) ?? 0) + time);
 }
 

@@ -68,7 +68,7 @@ export interface Explanation {
   readonly refusals: readonly LoopRefusal[];
   /**
    * What changes would gain: of a chosen schedule, edits of the program. Null if they were not predicted: of a large
-   * program, or of one whose regions have schedules of their own.
+   * program, of few of its layers, or of one whose regions have schedules of their own.
    */
   readonly alternatives: readonly Alternative[] | null;
   /** Forms that the choice of a schedule left out. */
@@ -209,13 +209,13 @@ function explainOne(
   { source, written, compilation, choice }: OneCompiled,
   { part, serial }: ProgramsOfOne,
   { profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
-  gemms?: PartOfRun,
+  gemms: PartOfRun | null = null,
 ): Explanation {
   const { program, sizes } = compilation;
   const lowering = loweringOf(compilation.options);
   // A choice that turned loops off had its reason in their times.
   const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
-  const given = { serial, graph, gemms };
+  const given = { serial, graph, gemms: gemms ?? undefined };
   const simulating = (gemmsOfRun: readonly number[] | undefined): SimulateOptions =>
     gemmsOfRun === undefined ? { graph } : { graph, gemmsOfRun };
   const predicted =
@@ -247,7 +247,10 @@ function explainOne(
       : null,
     refusals,
     alternatives:
-      profile === null || (choice?.regions.length ?? 0) > 0 || (!all && commandsOfRanks(program.ranks) > fewCommands)
+      profile === null ||
+      gemms !== null ||
+      (choice?.regions.length ?? 0) > 0 ||
+      (!all && commandsOfRanks(program.ranks) > fewCommands)
         ? null
         : alternatives(
             {

@@ -2,6 +2,7 @@
  * The memory of a program of many equal layers, by programs with few of them. Tensors that the forward pass saves add up
  * over its layers, so that the whole needs most where the backward pass begins, and programs of few layers elsewhere.
  */
+import type { Arena } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { further } from "../tune/regions/fewer-layers.ts";
@@ -9,24 +10,23 @@ import { further } from "../tune/regions/fewer-layers.ts";
 /** Bytes of the rank that needs the most, of a program with so many layers more than `more`. */
 export function furtherPeakBytes(few: Program, more: Program, missing: number): number {
   const ofRanks = more.ranks.map(({ rank, arenaBytes }) => {
-    const { input, output, ...others } = arenaBytes;
     const ofFew = at(few.ranks, rank).arenaBytes;
-    const bound = further(ofFew.input + ofFew.output, input + output, missing);
-    const allocated = Object.values(others).reduce((sum, each) => sum + each, 0);
-    const saved = savedBytes(changesOf(few, rank), changesOf(more, rank));
-    if (saved === null) {
-      const before = Object.values(ofFew).reduce((sum, each) => sum + each, -ofFew.input - ofFew.output);
-      return bound + further(before, allocated, missing);
-    }
+    const own = totalOf(arenaBytes);
+    const changes = changesOf(more, rank);
+    const saved = savedBytes(changesOf(few, rank), changes);
+    if (saved === null) return further(totalOf(ofFew), own, missing);
     const { bytes, from, to } = saved;
-    const live = liveAfter(changesOf(more, rank));
-    const isBetween = (position: number): boolean => from <= position && position < to;
-    const peak = Math.max(0, ...live);
-    const ofAll = Math.max(0, ...live.map((each, position) => each + (isBetween(position) ? missing * bytes : 0)));
+    const live = liveAfter(changes);
+    const ofAll = live.map((each, position) => each + (from <= position && position < to ? missing * bytes : 0));
+    const bound = arenaBytes.input + arenaBytes.output - ofFew.input - ofFew.output;
     // Gaps between allocations stay as they are.
-    return bound + allocated + ofAll - peak;
+    return own + missing * bound + Math.max(0, ...ofAll) - Math.max(0, ...live);
   });
   return Math.max(...ofRanks);
+}
+
+function totalOf(arenaBytes: Readonly<Record<Arena, number>>): number {
+  return Object.values(arenaBytes).reduce((sum, each) => sum + each, 0);
 }
 
 /** By alloc and free of a rank, in order: bytes that are taken, or given back. */

@@ -6,30 +6,32 @@ import { byCommandClass } from "../simulate/command-class.ts";
 import { at, keysOf, pushTo } from "../support/invariant.ts";
 import type { RankOverlap } from "../trace/overlap.ts";
 import { further } from "../tune/regions/fewer-layers.ts";
-import { type Cause, causes } from "./causes.ts";
-import { causeTime, type ExplainedRun, explainedCauses } from "./explain-run.ts";
+import { causes } from "./causes.ts";
+import { causeTime, type ExplainedRun, explainedCauses, secondCauses } from "./explain-run.ts";
 import type { Floor } from "./floor.ts";
 import type { RegionRow } from "./region-rows.ts";
 
 /** The run of a program with so many layers more than `more`, whose regions, idle times and trace it has. */
 export function furtherRun(few: ExplainedRun, more: ExplainedRun, missing: number): ExplainedRun {
   const of = (quantity: (run: ExplainedRun) => number): number => further(quantity(few), quantity(more), missing);
-  const alsoOf = ({ causes: all }: ExplainedRun, cause: Cause): ReadonlyMap<Cause, number> =>
-    all.find((each) => each.cause === cause)?.also ?? new Map<Cause, number>();
-  const also = keysOf(causes).map((cause): [Cause, ReadonlyMap<Cause, number>] => {
-    const [ofFew, ofMore] = [alsoOf(few, cause), alsoOf(more, cause)];
-    return [cause, new Map([...ofMore].map(([other, time]) => [other, further(ofFew.get(other) ?? 0, time, missing)]))];
-  });
+  const [ofFew, ofMore] = [secondCauses(few.idle), secondCauses(more.idle)];
+  const also = new Map(
+    [...ofMore].map(([cause, others]) => {
+      const before = ofFew.get(cause);
+      return [
+        cause,
+        new Map([...others].map(([other, time]) => [other, further(before?.get(other) ?? 0, time, missing)])),
+      ];
+    }),
+  );
   return {
     ...more,
     milliseconds: of(({ milliseconds }) => milliseconds),
     floor: furtherFloor(few.floor, more.floor, missing),
     exposed: of(({ exposed }) => exposed),
-    causes: explainedCauses(
-      new Map(keysOf(causes).map((cause) => [cause, of((run) => causeTime(run, cause))])),
-      new Map(also),
-    ),
+    causes: explainedCauses(new Map(keysOf(causes).map((cause) => [cause, of((run) => causeTime(run, cause))])), also),
     path: byCommandClass((name) => of(({ path }) => path[name])),
+    loopedGemms: of(({ loopedGemms }) => loopedGemms),
     besideGemms: of(({ besideGemms }) => besideGemms),
     overlap: furtherOverlap(few.overlap, more.overlap, missing),
   };
@@ -65,22 +67,25 @@ export interface Equal<T> {
   readonly count: number;
 }
 
-/** In the order of the first ones. `few`: those of a program with one layer less; with `missing` 0 it is not read. */
-export function equalEntries<T>(
-  all: readonly T[],
-  few: readonly T[],
-  missing: number,
+/** A whole program, or one of which few layers were compiled. */
+type Layered<Part> = Part & { readonly layers: { readonly missing: number; readonly few: Part } | null };
+
+/** Entries with equal texts are one, in the order of the first ones. */
+export function equalEntries<Part, T>(
+  whole: Layered<Part>,
+  entriesOf: (part: Part) => readonly T[],
   textOf: (entry: T) => string,
 ): readonly Equal<T>[] {
-  const grouped = (entries: readonly T[]): ReadonlyMap<string, readonly T[]> => {
+  const grouped = (part: Part): ReadonlyMap<string, readonly T[]> => {
     const groups = new Map<string, T[]>();
-    for (const entry of entries) pushTo(groups, textOf(entry), entry);
+    for (const entry of entriesOf(part)) pushTo(groups, textOf(entry), entry);
     return groups;
   };
-  const ofFew = missing === 0 ? new Map<string, readonly T[]>() : grouped(few);
-  return [...grouped(all)].map(([text, entries]) => ({
+  const { layers } = whole;
+  const few = layers === null ? null : grouped(layers.few);
+  return [...grouped(whole)].map(([text, entries]) => ({
     entries,
-    count: further(missing === 0 ? entries.length : (ofFew.get(text)?.length ?? 0), entries.length, missing),
+    count: further(few?.get(text)?.length ?? 0, entries.length, layers?.missing ?? 0),
   }));
 }
 
@@ -94,12 +99,6 @@ export function withoutNumbers(text: string): string {
   return text.replaceAll(/\d+/gu, "#");
 }
 
-/** An explanation's. */
-interface WithRegions {
-  readonly run: Pick<ExplainedRun, "regions">;
-  readonly layers: { readonly missing: number; readonly few: { readonly run: Pick<ExplainedRun, "regions"> } } | null;
-}
-
 /** Regions that differ in numbers of tensors and in times alone, as those of equal layers do. */
 export interface EqualRegions {
   readonly count: number;
@@ -108,21 +107,21 @@ export interface EqualRegions {
 }
 
 /** In the order of the first ones. */
-export function equalRegions({ run, layers }: WithRegions): readonly EqualRegions[] {
+export function equalRegions(
+  explanation: Layered<{ readonly run: Pick<ExplainedRun, "regions"> }>,
+): readonly EqualRegions[] {
   const textOf = ({ statement, isLoop, chunks, streams, sent, received, transferred }: RegionRow): string =>
     JSON.stringify([withoutNumbers(statement), isLoop, chunks, streams, sent, received, transferred]);
-  return equalEntries(run.regions, layers?.few.run.regions ?? [], layers?.missing ?? 0, textOf).map(
-    ({ entries, count }): EqualRegions => {
-      const mean = (of: (row: RegionRow) => number): number =>
-        entries.reduce((sum, row) => sum + of(row), 0) / entries.length;
-      const first = at(entries, 0);
-      const times = {
-        gemms: mean(({ gemms }) => gemms),
-        communication: mean((row) => row.communication),
-        hidden: first.hidden === null ? null : mean(({ hidden }) => hidden ?? 0),
-        exposed: mean(({ exposed }) => exposed),
-      };
-      return { count, row: { ...first, ...times } };
-    },
-  );
+  return equalEntries(explanation, ({ run }) => run.regions, textOf).map(({ entries, count }): EqualRegions => {
+    const mean = (of: (row: RegionRow) => number): number =>
+      entries.reduce((sum, row) => sum + of(row), 0) / entries.length;
+    const first = at(entries, 0);
+    const times = {
+      gemms: mean(({ gemms }) => gemms),
+      communication: mean((row) => row.communication),
+      hidden: first.hidden === null ? null : mean(({ hidden }) => hidden ?? 0),
+      exposed: mean(({ exposed }) => exposed),
+    };
+    return { count, row: { ...first, ...times } };
+  });
 }

@@ -33,6 +33,13 @@ describe.each(["as-written", "auto"] as const)("16 layers, %s", (schedule) => {
     near(({ run }) => run.overlap.kernels);
     near(({ run }) => run.overlap.communication);
     near(({ serial }) => serial ?? 0);
+    near(({ interval }) => (interval?.high ?? 0) / (interval?.low ?? 1));
+    expect(short.run.loopedGemms / whole.run.milliseconds).toBeCloseTo(
+      whole.run.loopedGemms / whole.run.milliseconds,
+      2,
+    );
+    // Changes of few layers would be held against the time of all.
+    expect(short.alternatives).toBeNull();
     // Gaps between allocations are not those of more layers.
     expect(Math.abs(short.peakBytes / whole.peakBytes - 1)).toBeLessThan(0.02);
     expect(short.run.exposed / whole.run.milliseconds).toBeCloseTo(whole.run.exposed / whole.run.milliseconds, 2);
@@ -43,9 +50,11 @@ describe.each(["as-written", "auto"] as const)("16 layers, %s", (schedule) => {
     expect(equalRegions(short).length).toBeLessThan(whole.run.regions.length / 4);
     expect(regionCount(short)).toBe(whole.run.regions.length);
     expect(regionCount(whole)).toBe(whole.run.regions.length);
-    const reasons = ({ reshardings, layers }: Explanation): readonly (readonly [string, number])[] =>
-      equalEntries(reshardings ?? [], layers?.few.reshardings ?? [], layers?.missing ?? 0, ({ reason }) =>
-        withoutNumbers(reason),
+    const reasons = (explanation: Explanation): readonly (readonly [string, number])[] =>
+      equalEntries(
+        explanation,
+        ({ reshardings }) => reshardings ?? [],
+        ({ reason }) => withoutNumbers(reason),
       ).map(({ entries, count }) => [withoutNumbers(entries[0]?.reason ?? ""), count]);
     expect(new Map(reasons(short))).toEqual(new Map(reasons(whole)));
   });

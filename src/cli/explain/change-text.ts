@@ -28,10 +28,12 @@ export function changesText(result: ExplainResult): readonly string[] {
 
 function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly string[] {
   const refusals = all ? explanation.refusals : costlyRefusals(explanation);
-  const { missing = 0, few } = explanation.layers ?? {};
+  if (refusals.length === 0) return [];
   // Only the first ops of a program know where they were written.
-  const equal = equalEntries(refusals, few?.refusals ?? [], missing, (refusal) =>
-    withoutNumbers(refusalText({ ...refusal, source: null })),
+  const equal = equalEntries(
+    explanation,
+    (part) => part.refusals,
+    (refusal) => withoutNumbers(refusalText({ ...refusal, source: null })),
   );
   const shown = equal.slice(0, all ? equal.length : fewRefusals);
   const lines = shown.map(({ entries, count }) => {

@@ -127,11 +127,15 @@ function regionsText(explanation: Explanation): readonly string[] {
 }
 
 /** The document of --json has all of it. */
-function communicationText({ reshardings, layers }: Explanation): readonly string[] {
-  const equal = equalEntries(reshardings ?? [], layers?.few.reshardings ?? [], layers?.missing ?? 0, (each) => {
-    const { name = "", reason, tensor: _, ...rest } = each;
-    return JSON.stringify([withoutNumbers(`${name} ${reason}`), rest]);
-  });
+function communicationText(explanation: Explanation): readonly string[] {
+  const equal = equalEntries(
+    explanation,
+    ({ reshardings }) => reshardings ?? [],
+    (each) => {
+      const { name = "", reason, tensor: _, ...rest } = each;
+      return JSON.stringify([withoutNumbers(`${name} ${reason}`), rest]);
+    },
+  );
   const rows = equal.map(({ entries, count }) => {
     const first = at(entries, 0);
     return count === 1 ? first : { ...first, name: countedText(count, first.name ?? `T${first.tensor}`) };

@@ -54,7 +54,7 @@ export interface CompiledLayers {
 /** Not verified. Null where no layers repeat, or some of them cannot be left out. */
 export function compileFewerLayers(source: HasFusionData, options: CompileOptions): CompiledLayers | null {
   const found = findRegions(source, loweringOf(options));
-  if (found === null) return null;
+  if (found === null || found.regions.length < fewestRepetitions) return null;
   const shorter = shortened(
     found,
     found.regions.map((region) => regionFusion(found.placed, region).key),
