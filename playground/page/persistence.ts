@@ -25,9 +25,10 @@ async function stateIn(text: string): Promise<State | null> {
 
 /** `hash`: an example's name, or a state. What is neither opens nothing. */
 export async function openLink(hash: string, store: Store): Promise<void> {
-  const [, example] = hash.split("#example=");
-  if (example !== undefined) return openExample(example, store);
-  const state = await stateIn(hash.slice(1));
+  const text = hash.slice(1);
+  const example = new URLSearchParams(text).get("example");
+  if (example !== null) return openExample(example, store);
+  const state = await stateIn(text);
   if (state !== null) store.change({ kind: "restore", state });
 }
 

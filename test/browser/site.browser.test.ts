@@ -58,7 +58,7 @@ it("finds a page by its words, whose program opens in the playground", async () 
   await link.click();
   await page.waitForSelector(".verdict.wrong", { timeout: 15_000 });
   expect(await page.textContent(".file")).toBe("verifier.hir");
-  await page.goto(`${address}playground/index.html#example=mlp`);
+  await page.goto(`${address}playground/index.html#example=%6Dlp`);
   // The page stays: it follows the link in its address.
   await page.waitForSelector('.file:text-is("examples/mlp.ts")');
   await page.waitForSelector(".verdict.ok", { timeout: 15_000 });

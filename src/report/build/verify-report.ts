@@ -59,7 +59,9 @@ export function verifyReport(request: VerifyReportPage): ReportData {
         }
       : {
           tone: "bad",
-          text: `${counted(errors.length, "finding")}: ${errors.every(isOfOrder) ? "some order of the commands is wrong" : "the program is wrong"}`,
+          text: `${counted(errors.length, "finding")}: ${
+            errors.every(isOfOrder) ? "some order of the commands is wrong" : "the program is wrong"
+          }`,
         },
     facts: facts(size, drawn),
     views,

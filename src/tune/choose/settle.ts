@@ -1,8 +1,8 @@
 /**
  * Decides how a program of several regions runs. Each region has been given a schedule of its own. The whole program is
  * simulated in these forms: every region with its schedule; regions that became loops with theirs, and the others
- * serial, each of them with rewrites across regions and apart; and all regions serial. The fastest form wins. Neighbouring serial regions are lowered as one, so that passes
- * may move statements between them.
+ * serial, each of them with rewrites across regions and apart; and all regions serial. The fastest form wins.
+ * Neighbouring serial regions are lowered as one, so that passes may move statements between them.
  *
  * Of a program of many layers, forms are simulated with fewer of them, and only the fastest form is compiled as a whole.
  */

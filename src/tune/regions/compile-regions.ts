@@ -21,8 +21,8 @@ export function withPlaced<Options extends CompileOptions>(placed: FusionData, o
 }
 
 /**
- * The whole program with a schedule for each region, apart from each other, not verified. `options` have neither `schedule` nor `streams`.
- * `templates`: of other forms of the program.
+ * The whole program with a schedule for each region, apart from each other, not verified. `options` have neither
+ * `schedule` nor `streams`. `templates`: of other forms of the program.
  */
 export function compileRegions(
   { placed, regions }: FoundRegions,
