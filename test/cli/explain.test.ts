@@ -250,6 +250,18 @@ it("says which attention is no kernel of its own, as run does, unless it was ask
   expect(err).toMatch(/^note\[gpu-unsupported\]: attention runs as matmuls and a softmax\n/u);
   const [, fix = ""] = /--schedule (\S+) for the same without this note/u.exec(err) ?? [];
   expect((await explained(fix)).err).toBe("");
+  const layers = path.resolve(import.meta.dirname, "../../examples/hosts/llama.ts");
+  const { err: ofTwo } = await cli(
+    "explain",
+    layers,
+    "--devices",
+    "2",
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+  );
+  expect(ofTwo.match(/^note.*$/gmu)).toEqual(["note[gpu-unsupported]: 2 x attention runs as matmuls and a softmax"]);
 });
 
 it("of a run on the CPU says that commands wait for cores, not that launches take their time", async () => {

@@ -1,6 +1,6 @@
 /** `braid explain`: predicts a program's time on a measured machine, and says what is exposed and why. */
 import type { Command } from "commander";
-import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { profilerTraces } from "../../import/loader.ts";
 import { compileGiven, fileArgument, givenOptions, programCommand } from "../flags/option-flags.ts";
@@ -51,7 +51,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     const result = await explained({ ...all, whatIf: new Map() });
     const other = flags.whatIf.size === 0 ? null : await explained(await elsewhere(all), null);
     const chunks = flags.all ? await chunkChanges(result, all, (used) => explained({ ...used, all: false }, null)) : [];
-    const { explainDocument, explainText } = await import("./explain-text.ts");
+    const { explainDocument, explainText, notesText } = await import("./explain-text.ts");
     const document = (): object => ({
       ...explainDocument({ ...result, chunks }),
       whatIf: other === null ? undefined : { changes: Object.fromEntries(flags.whatIf), ...explainDocument(other) },
@@ -62,7 +62,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
         ? `${JSON.stringify(document(), undefined, 2)}\n`
         : explainText({ ...result, chunks }, other, terminal),
     );
-    for (const note of result.notes) terminal.err(`${renderDiagnostic(note)}\n`);
+    terminal.err(notesText(result));
     finish(exitStatus.ok);
   });
 }

@@ -1,6 +1,7 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { candidateFlags, tooSmallText } from "../../explain/changes.ts";
 import { type ExplainedRun, causeTime } from "../../explain/explain-run.ts";
 import { type ExplainedLayers, type Explanation, isTooSmall } from "../../explain/explain.ts";
@@ -167,6 +168,21 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
 
 function ratio(value: number): string {
   return `${value.toFixed(2)} times as long`;
+}
+
+/** Equal notes on attention of several layers are one. */
+export function notesText({ notes }: ExplainResult): string {
+  const equal = equalEntries(
+    { notes, layers: null },
+    (part: Pick<ExplainResult, "notes">) => part.notes,
+    (note) => withoutNumbers(renderDiagnostic(note)),
+  );
+  return equal
+    .map(({ entries, count }) => {
+      const first = at(entries, 0);
+      return `${renderDiagnostic({ ...first, message: countedText(count, first.message) })}\n`;
+    })
+    .join("");
 }
 
 /** A statement that fits a column. */
