@@ -103,7 +103,7 @@ def run_braid(args, block, p, dtype, inputs, folder):
     flags = ["--on", args.on, "--devices", str(args.devices), "--timeout", "120"]
     for name, value in {**p, "DTYPE": dtype}.items():
         flags += ["--set", f"{name}={value}"]
-    files = ["--input", f"{folder}/inputs.safetensors", "--out", f"{folder}/outputs.safetensors"]
+    files = ["--inputs", f"{folder}/inputs.safetensors", "--out", f"{folder}/outputs.safetensors"]
     command = [*shlex.split(args.braid), "run", str(ROOT / program), *flags, *files, "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:

@@ -99,7 +99,7 @@ describe("named numbers", () => {
 
 describe("files of inputs", () => {
   const input = (...texts: readonly string[]): unknown =>
-    valueOf("run", "input", ...texts.flatMap((text) => ["--input", text]));
+    valueOf("run", "inputs", ...texts.flatMap((text) => ["--inputs", text]));
 
   it("are collected, with or without a name, whatever characters a path has", () => {
     expect(input("T0=a,b.npy", "w.safetensors", "./a=b.safetensors")).toEqual([
@@ -109,7 +109,7 @@ describe("files of inputs", () => {
     ]);
     expect(input()).toEqual([]);
   });
-  it.each(["", "T0="])("refuse --input %j", (text) => {
-    expect(messageOf(() => input(text))).toContain("write it like --input T0=x.npy");
+  it.each(["", "T0="])("refuse --inputs %j", (text) => {
+    expect(messageOf(() => input(text))).toContain("write it like --inputs T0=x.npy");
   });
 });

@@ -1,5 +1,5 @@
 /**
- * `braid run --input --out`: files of tensors. The files of fixtures/tensor-files were written by NumPy 2.4,
+ * `braid run --inputs --out`: files of tensors. The files of fixtures/tensor-files were written by NumPy 2.4,
  * ml_dtypes 0.6 and safetensors 0.8.
  */
 import { spawnSync } from "node:child_process";
@@ -620,7 +620,7 @@ describe("braid run", () => {
       const identity = Tensor.from([[1, 0], [0, 1], [0, 0], [0, 0]], "bfloat16"); // prettier-ignore
       const [inputs = ""] = await writeOutputFiles({ kind: "file", path: path.join(folder.path, "outputs.safetensors") }, new Map([["T0", a], ["T1", identity]])); // prettier-ignore
       const out = path.join(folder.path, `out-${devices}`);
-      const flags = ["--set", "dtype=bfloat16", "--input", inputs, "--check", "--out", out];
+      const flags = ["--set", "dtype=bfloat16", "--inputs", inputs, "--check", "--out", out];
       const run = await cli("run", file, "--devices", String(devices), ...flags);
       expect([run.status, run.err]).toEqual([0, ""]);
       expect(run.out).toContain("passed");
@@ -637,7 +637,7 @@ describe("braid run", () => {
   it("refuses bad files before the run, and another dtype than the declared kind", async () => {
     const file = folder.write("product.ts", program);
     const cases = [
-      [["--input", "T1=nowhere.npy"], "error[file-unreadable]"],
+      [["--inputs", "T1=nowhere.npy"], "error[file-unreadable]"],
       [["--out", path.join(file, "out"), "--sizes", "i1=2"], "error[file-unwritable]"],
       [["--out", path.join(file, "y.safetensors"), "--sizes", "i1=2"], "--out"],
       [

@@ -18,7 +18,7 @@ afterAll(() => {
   folder.remove();
 });
 
-const recorded = ["--input", io, "--expect", io];
+const recorded = ["--inputs", io, "--expect", io];
 
 function succeeded({ status, out, err }: CliRun): string {
   expect([status, err.replaceAll(/\s+/gu, " ").trim()]).toEqual([0, ""]);
@@ -39,14 +39,14 @@ describe("run", () => {
     // The last element of y, whose bytes end the file.
     bytes.writeFloatLE(1000, bytes.length - 4);
     writeFileSync(changed, bytes);
-    const { status, out, err } = await cli("run", mlp, "--plan", plan, "--input", io, "--expect", changed);
+    const { status, out, err } = await cli("run", mlp, "--plan", plan, "--inputs", io, "--expect", changed);
     expect(status).toBe(1);
     expect(out + err).toMatch(/y, element \[1, 15, 63\]/u);
   });
 
   it("adds gradients, and compares them with recorded ones and with slopes", async () => {
     const values = fixture("own-block-grads.io.safetensors");
-    const files = ["--input", values, "--expect", values];
+    const files = ["--inputs", values, "--expect", values];
     const out = succeeded(
       await cli("run", fixture("own-block-grads.pt2"), "--devices", "1", "--gradients", "dy", ...files),
     );
@@ -55,7 +55,7 @@ describe("run", () => {
 
   it("runs the forward pass alone, which also gives what it saves", async () => {
     const values = fixture("own-block-grads.io.safetensors");
-    const files = ["--input", values, "--expect", values, "--devices", "1"];
+    const files = ["--inputs", values, "--expect", values, "--devices", "1"];
     const half = ["--gradients", "dy=x,m.w2.weight", "--half", "forward:minimal"];
     const out = succeeded(await cli("run", fixture("own-block-grads.pt2"), ...half, ...files));
     expect(out).toMatch(/y: as in/u);

@@ -84,8 +84,8 @@ const rows: readonly Row[] = [
   },
   {
     code: "file-unreadable",
-    fix: /correct the path after --input/u,
-    command: async (isFixed) => ["run", example, "--input", `T0=${await array()}${isFixed ? "" : "x.npy"}`],
+    fix: /correct the path after --inputs/u,
+    command: async (isFixed) => ["run", example, "--inputs", `T0=${await array()}${isFixed ? "" : "x.npy"}`],
   },
   {
     code: "file-unwritable",
@@ -98,7 +98,7 @@ const rows: readonly Row[] = [
     command: async (isFixed) => {
       const file = await array();
       if (!isFixed) writeFileSync(file, readFileSync(file).subarray(0, -4));
-      return ["run", example, "--input", `T0=${file}`];
+      return ["run", example, "--inputs", `T0=${file}`];
     },
   },
   {
@@ -107,7 +107,7 @@ const rows: readonly Row[] = [
     command: async (isFixed) => {
       const file = await array();
       if (!isFixed) writeFileSync(file, "1 2 3");
-      return ["run", example, "--input", `T0=${file}`];
+      return ["run", example, "--inputs", `T0=${file}`];
     },
   },
   {

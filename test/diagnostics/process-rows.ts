@@ -175,7 +175,7 @@ export const processRows: readonly ProcessRow[] = [
   {
     code: "rank-failed",
     help: /read what that process found/u,
-    err: (fix) => overMpi(["--devices", "2"], ["--devices", "2", ...(fix === null ? ["--input", "none.npy"] : [])]),
+    err: (fix) => overMpi(["--devices", "2"], ["--devices", "2", ...(fix === null ? ["--inputs", "none.npy"] : [])]),
     obstacle: openMpi?.obstacle ?? "",
   },
   {
@@ -186,7 +186,7 @@ export const processRows: readonly ProcessRow[] = [
       writeFileSync(model, doubled);
       const given = saved(path.join(folder, "given.safetensors"), { in0: [1, 2] });
       const results = saved(path.join(folder, "results.safetensors"), { out0: fix === null ? [2, 5] : [2, 4] });
-      return braid(["run", model, "--input", given, "--expect", results], {});
+      return braid(["run", model, "--inputs", given, "--expect", results], {});
     },
   },
 ];

@@ -58,7 +58,7 @@ function write(name: string, bytes: Buffer): string {
 
 describe("run of a model", () => {
   it("compares with what the framework computed, on the devices of the file", async () => {
-    const { status, out } = await cli("run", mlp, "--input", arrays, "--expect", arrays);
+    const { status, out } = await cli("run", mlp, "--inputs", arrays, "--expect", arrays);
     expect(out).toMatch(/mlp-tp\.mlir: 4 devices/u);
     expect(out).toMatch(/^result: as in .*mlp-tp\.npz, largest error \d/mu);
     expect(status).toBe(0);
@@ -74,7 +74,7 @@ describe("run of a model", () => {
         return changed;
       }, true),
     );
-    const { status, err } = await cli("run", mlp, "--input", file, "--expect", file);
+    const { status, err } = await cli("run", mlp, "--inputs", file, "--expect", file);
     expect(status).toBe(1);
     expect(err).toMatch(
       /error\[check-failed\]: an output differs from the file of --expect\n {2}at: result, element \[31, 63\]/u,
@@ -83,14 +83,14 @@ describe("run of a model", () => {
   });
 
   it.each([
-    ["an input that is missing", "in1.npy", "--input", /no tensor for input in1/u],
+    ["an input that is missing", "in1.npy", "--inputs", /no tensor for input in1/u],
     ["an output that is missing", "out0.npy", "--expect", /has none of the outputs/u],
   ])("refuses %s", async (_, left, flag, message) => {
     const file = write(
       `${flag}.npz`,
       repacked((name, bytes) => (name === left ? null : bytes)),
     );
-    const other = flag === "--input" ? [] : ["--input", arrays];
+    const other = flag === "--inputs" ? [] : ["--inputs", arrays];
     const { status, err } = await cli("run", mlp, ...other, flag, file);
     expect([status, err]).toEqual([2, expect.stringMatching(message)]);
   });
@@ -100,7 +100,7 @@ describe("run of a model", () => {
     ["without its first bytes", (bytes: Buffer) => bytes.subarray(40), /outside of the file|damaged|other bytes/u],
   ])("refuses an archive that is %s", async (_, damage, message) => {
     const file = write("damaged.npz", damage(readFileSync(arrays)));
-    const { status, err } = await cli("run", mlp, "--input", file);
+    const { status, err } = await cli("run", mlp, "--inputs", file);
     expect([status, err]).toEqual([2, expect.stringMatching(message)]);
   });
 
@@ -111,7 +111,7 @@ describe("run of a model", () => {
       bomb.writeUInt32LE(1000, entry + 24);
       entry = bomb.indexOf(Buffer.from([0x50, 0x4b, 1, 2]), entry + 4);
     }
-    const { status, err } = await cli("run", mlp, "--input", write("bomb.npz", bomb));
+    const { status, err } = await cli("run", mlp, "--inputs", write("bomb.npz", bomb));
     expect([status, err]).toEqual([2, expect.stringMatching(/cannot be unpacked to its 1000 bytes/u)]);
   });
 

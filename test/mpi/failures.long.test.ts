@@ -45,7 +45,7 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
   }, 60_000);
 
   it("because one fails alone end all, and the first says why", async () => {
-    const { status, err } = await launched(["--devices", "4"], ["--devices", "4", "--input", "nothing.npy"]);
+    const { status, err } = await launched(["--devices", "4"], ["--devices", "4", "--inputs", "nothing.npy"]);
     expect(status).not.toBe(0);
     expect(err.split("error[rank-failed]: process 1 failed")).toHaveLength(2);
     expect(err).toContain("nothing.npy");

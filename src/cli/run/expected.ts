@@ -1,4 +1,4 @@
-/** `--input` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
+/** `--inputs` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
 import path from "node:path";
 import type { Signature } from "../../compile/lower-all.ts";
 import type { InputFile } from "../../compile/options/run.ts";
@@ -55,16 +55,16 @@ export async function inputsFrom(
   const names = namesFor(signature, model, "inputs");
   const found = new Map<number, Tensor>();
   for (const file of files) {
-    const read = await namedTensors({ flag: "--input", file }, names, signature, signature.inputs, sizes);
+    const read = await namedTensors({ flag: "--inputs", file }, names, signature, signature.inputs, sizes);
     for (const [i, tensor] of read.entries()) if (tensor !== null) found.set(i, tensor);
   }
   const missing = names.find((_, i) => !found.has(i) && !own.has(i));
   if (missing !== undefined) {
-    fail("option-value", `the file of --input has no tensor for input ${at(missing, 0)}`, {
-      place: { kind: "option", text: `--input ${files.join(" --input ")}` },
+    fail("option-value", `the file of --inputs has no tensor for input ${at(missing, 0)}`, {
+      place: { kind: "option", text: `--inputs ${files.join(" --inputs ")}` },
       found: "none of its names",
       expected: [...new Set(missing)].join(", "),
-      help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --input NAME=FILE",
+      help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --inputs NAME=FILE",
     });
   }
   return new Map([...found, ...own]);
@@ -167,14 +167,14 @@ function failureOf(name: string, { shape }: Tensor, { index, actual, expected, e
 }
 
 /*
- * `--input` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework:
+ * `--inputs` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework:
  * .safetensors, and .npz as `numpy.savez` writes it, a zip archive with a .npy file for each array, stored or deflated.
  * Nothing is unpacked that is larger than its entry says.
  */
 
 /** The option that names the file, and what its tensors are. */
 interface NamedFile {
-  readonly flag: "--input" | "--expect";
+  readonly flag: "--inputs" | "--expect";
   readonly file: string;
 }
 

@@ -130,13 +130,13 @@ export async function runFile(
   requireNotLowered(file, lowering);
   const { source, signature, reference, model, params } = await buildProgram(file, flags, lowering, building);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
-  const [whole, single] = wholeFiles(flags.input, model);
+  const [whole, single] = wholeFiles(flags.inputs, model);
   const files = await findInputFiles(signature, single);
   const sizes = inputSizes(signature, sizesWithFiles(signature, files, modelSizes(model, flags.sizes)));
   requireFileShapes(signature, files, sizes);
   if (flags.check !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
-  if (flags.input.length > 0) step("reading inputs");
+  if (flags.inputs.length > 0) step("reading inputs");
   const given = await inputsFrom(whole, signature, model, sizes, await readInputFiles(signature, files));
   const expected = flags.expect === undefined ? [] : await expectedOutputs(flags.expect, signature, model, sizes);
   const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);

@@ -1,4 +1,4 @@
-/** `--input`: finds the tensors that files give for inputs, checks what their headers say, and reads them. */
+/** `--inputs`: finds the tensors that files give for inputs, checks what their headers say, and reads them. */
 import path from "node:path";
 import type { Signature } from "../../compile/lower-all.ts";
 import type { InputFile } from "../../compile/options/run.ts";
@@ -61,12 +61,12 @@ function inputNamed({ tensors, inputs }: Signature, name: string, { file }: Inpu
   return fail("option-unknown", `the program has no input ${name}`, {
     place: inputPlace(file),
     found: name,
-    expected: known.length === 0 ? "no --input, since the program has no inputs" : `one of ${known.join(", ")}`,
+    expected: known.length === 0 ? "no --inputs, since the program has no inputs" : `one of ${known.join(", ")}`,
     help: suggestion(name, known, "name inputs only; NAME=FILE takes a single tensor from a file"),
   });
 }
 
-const inputPlace = (file: string): Place => ({ kind: "option", text: `--input ${file}` });
+const inputPlace = (file: string): Place => ({ kind: "option", text: `--inputs ${file}` });
 
 /** Throws `input-shape` for another dtype or number of axes. */
 function requireForm(tensor: IrTensor, name: string, { path: file, dtype, spelling, shape }: StoredTensor): void {
@@ -154,7 +154,7 @@ function nameMissing(file: string): never {
     place: inputPlace(file),
     found: file,
     expected: "NAME=FILE",
-    help: `write --input T0=${file} with the name of the input`,
+    help: `write --inputs T0=${file} with the name of the input`,
   });
 }
 

@@ -76,7 +76,7 @@ function unreadable(path: string, found: string): never {
     place: { kind: "file", path },
     found,
     expected: "a readable file that ends in .npy or .safetensors",
-    help: "correct the path after --input",
+    help: "correct the path after --inputs",
   });
 }
 

@@ -36,11 +36,11 @@ export const runRows = {
     otherwiseOf: { explain: "the machine of --profile" },
     help: "where the program runs: in this process, on GPUs, or in the processes that mpirun or srun started",
   },
-  input: {
+  inputs: {
     ...run,
     kind: inputFiles,
     default: [],
-    help: "read an input from a .npy or .safetensors file; without NAME=, all inputs that a .safetensors or .npz file names; may be repeated",
+    help: "read inputs from files: with NAME=, one from a .npy or .safetensors file; without, all that a .npz or .safetensors file names; may be repeated",
   },
   expect: {
     ...run,
