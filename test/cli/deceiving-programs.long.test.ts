@@ -1,7 +1,4 @@
-/**
- * What a program file throws, exports or sends that is no error, no program and no message of Braid's. Three of them
- * are in program-apart.test.ts, too.
- */
+/** What a program file throws or exports that is no error and no program. */
 import { expect, it } from "vitest";
 import { cli } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
@@ -28,11 +25,6 @@ interface Deceiving {
 /** An object of which every use throws. */
 const trap = 'new Proxy({}, new Proxy({}, { get() { throw new Error("trap"); } }))';
 const revoked = "(({ proxy, revoke }) => (revoke(), proxy))(Proxy.revocable({}, {}))";
-const unreadable = "the program file threw something that cannot be read";
-const forging = (call: string): string =>
-  program(
-    `import { MessagePort, parentPort } from "node:worker_threads";\n${call}\nawait new Promise((r) => setTimeout(r, 300));`,
-  );
 const diagnosing = (diagnostics: string): string =>
   program(`throw Object.assign(new Error("made up"), { name: "DiagnosticError", diagnostics: ${diagnostics} });`);
 
@@ -48,25 +40,6 @@ const deceiving: readonly Deceiving[] = [
     name: "export-forged-default.ts",
     text: 'export default { [Symbol.for("braid.program")]: true, defaults: { M: {} }, build() {} };',
     expected: ["the default export of the program file is not a program"],
-  },
-  { name: "throws-trap.ts", text: program(`throw ${trap};`), expected: [unreadable] },
-  { name: "throws-trap-in-build.ts", text: program("", `throw ${trap};`), expected: [unreadable] },
-  {
-    name: "throws-trap-late.ts",
-    text: program(`setTimeout(() => { throw ${trap}; });\nawait new Promise(() => {});`),
-    expected: [unreadable],
-  },
-  { name: "throws-revoked.ts", text: program(`throw ${revoked};`), expected: [unreadable] },
-  { name: "throws-without-text.ts", text: program("throw Object.create(null);"), expected: [unreadable] },
-  {
-    name: "throws-getter.ts",
-    text: program('throw Object.defineProperty(new Error(), "message", { get() { throw 1; } });'),
-    expected: [unreadable],
-  },
-  {
-    name: "throws-symbol-name.ts",
-    text: program('throw Object.assign(new Error(), { name: Symbol("name") });'),
-    expected: [unreadable],
   },
   {
     name: "throws-number-stack.ts",
@@ -106,44 +79,6 @@ const deceiving: readonly Deceiving[] = [
     name: `no-diagnostics-${i}.ts`,
     text: diagnosing(diagnostics),
     expected: ["found: DiagnosticError: made up"],
-  })),
-  ...[
-    "undefined",
-    '{ kind: "refused", diagnostics: [] }',
-    '{ kind: "built", built: 4 }',
-    '{ kind: "failed", stack: "at the disco" }',
-  ].flatMap((message, i): Deceiving[] => [
-    {
-      name: `sends-${i}.ts`,
-      text: forging(`parentPort.postMessage(${message});`),
-      expected: [`sends-${i}.ts:3:12`, "the command takes no messages"],
-    },
-    {
-      name: `sends-past-${i}.ts`,
-      text: forging(`MessagePort.prototype.postMessage.call(parentPort, ${message});`),
-      expected: ["the program file does not finish", "found: a message of its own"],
-    },
-  ]),
-  ...[
-    ["Array.prototype.map = () => [];", "'map'"],
-    ['Object.defineProperty(Map.prototype, "get", { value: () => 1 });', "get"],
-    ["Array.prototype[Symbol.iterator] = function* () {};", "Symbol.iterator"],
-    ['JSON.stringify = () => "";\nObject.entries = () => [];', "'entries'"],
-  ].flatMap(([text = "", method = ""], i): Deceiving[] => [
-    {
-      name: `replaces-${i}.ts`,
-      text: program(text),
-      expected: ["error[program-threw]", `replaces-${i}.ts:${1 + text.split("\n").length}:`, method],
-    },
-    { name: `replaces-in-build-${i}.ts`, text: program("", text), expected: ["error[program-threw]", method] },
-  ]),
-  ...[
-    "new Proxy(f, {})",
-    '{ [Symbol.for("braid.fusion")]: true, data: () => ({ kind: "Fusion", tensors: [{}] }) }',
-  ].map((made, i): Deceiving => ({
-    name: `seems-fusion-${i}.ts`,
-    text: program("").replace("return f", `return ${made}`),
-    expected: ["error[program-invalid]", "only looks like a Fusion"],
   })),
   {
     name: "removes-handlers.ts",

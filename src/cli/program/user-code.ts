@@ -24,18 +24,12 @@ export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => 
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = stackFrames;
   const settled = new AbortController();
-  const exit = guardedExit();
   try {
-    return await Promise.race([
-      settledFor(code).finally(exit.requireNone),
-      neverSettles(file, settled.signal),
-      failsApart(settled.signal),
-    ]);
+    return await Promise.race([settledFor(code), failsApart(settled.signal)]);
   } catch (error) {
-    throw readable(file, maps, error);
+    throw error instanceof InvariantError ? error : new DiagnosticError(diagnosticsOf(file, maps, error));
   } finally {
     Error.stackTraceLimit = limit;
-    exit.restore();
     settled.abort();
   }
 }
@@ -53,71 +47,6 @@ async function failsApart(signal: AbortSignal): Promise<never> {
   throw events[0];
 }
 
-interface GuardedExit {
-  /** Throws if the file called `process.exit`, even if it caught the error. */
-  readonly requireNone: () => void;
-  readonly restore: () => void;
-}
-
-/**
- * Replaces `process.exit` by a function that throws, so that the message names the line. Files that are loaded side by
- * side may restore it in another order; what is left then exits all the same.
- */
-function guardedExit(): GuardedExit {
-  const exit = process.exit.bind(process);
-  let called: ProgramExit | null = null;
-  let isOver = false;
-  process.exit = (status) => {
-    if (isOver) return exit(status);
-    called ??= new ProgramExit(status === undefined ? "process.exit()" : `process.exit(${status})`);
-    throw called;
-  };
-  return {
-    requireNone: () => {
-      if (called !== null) throw called;
-    },
-    restore: () => {
-      isOver = true;
-      process.exit = exit;
-    },
-  };
-}
-
-class ProgramExit extends Error {}
-
-/** Rejects when Node has nothing left to do while the file still awaits something. */
-async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
-  await once(process, "beforeExit", { signal });
-  throw new DiagnosticError([
-    {
-      code: "program-threw",
-      message: "the program file waits for something that never happens",
-      place: { kind: "file", path: file },
-      found: "an await that does not settle",
-      expected: "a module that finishes loading",
-      help: "remove the await",
-    },
-  ]);
-}
-
-/** Reading a thrown value runs the file's code again, where it is a Proxy or has getters: that may throw, too. */
-function readable(file: string, maps: SourceMaps, error: unknown): Error {
-  try {
-    return error instanceof InvariantError ? error : new DiagnosticError(diagnosticsOf(file, maps, error));
-  } catch {
-    return new DiagnosticError([
-      {
-        code: "program-threw",
-        message: "the program file threw something that cannot be read",
-        place: { kind: "file", path: file },
-        found: "a value whose text or whose stack is an error itself",
-        expected: "code that runs without an error",
-        help: 'throw new Error("what is wrong")',
-      },
-    ]);
-  }
-}
-
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
   const site = callSite(error, maps);
   const diagnostics = diagnosticsIn(error);
@@ -125,18 +54,6 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
     return diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
-  if (error instanceof ProgramExit) {
-    return [
-      {
-        code: "program-threw",
-        message: "the program file ends the process",
-        place: { kind: "file", ...place },
-        found: error.message,
-        expected: "a file that builds its program and returns it",
-        help: "remove the call, or throw an error to refuse parameters",
-      },
-    ];
-  }
   return [
     {
       code: "program-threw",

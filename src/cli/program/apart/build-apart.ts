@@ -2,14 +2,13 @@
  * Evaluates a program file in a thread, so that nothing in it can end, block or keep the command. The thread has a time
  * limit and its own output, and answers with plain data. The command's own modules load meanwhile.
  */
-import { randomUUID } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../../backends/package-file.ts";
 import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import type { BuildAnswer, BuildMessage, ThreadRequest, BuildStart } from "./build-request.ts";
+import type { BuildAnswer, ThreadRequest } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
@@ -57,6 +56,9 @@ export async function whileBuilding<T>(
   }
 }
 
+/** Node's, of a thread that has nothing left to do while its module still awaits something. */
+const unsettledStatus = 13;
+
 interface BuildThread {
   readonly answer: Promise<BuildAnswer>;
   /** With this answer if it has none yet. */
@@ -64,9 +66,8 @@ interface BuildThread {
 }
 
 function startThread(request: ThreadRequest, print: (text: string) => void): BuildThread {
-  const token = randomUUID();
   const worker = new Worker(packageFile(threadFile), {
-    workerData: { ...request, token } satisfies BuildStart,
+    workerData: request,
     execArgv: [],
     stdout: true,
     stderr: true,
@@ -80,21 +81,19 @@ function startThread(request: ThreadRequest, print: (text: string) => void): Bui
     resolve(given);
     void worker.terminate();
   };
-  worker.on("message", (message) => {
-    end(isBuildMessage(message, token) ? message.answer : forged(request.file));
-  });
+  worker.on("message", end);
   worker.on("error", (error) => {
     // The thread ends by itself. To terminate it while Node handles its error may abort the process (Node 20).
     resolve(lost(request.file, error));
   });
   worker.on("exit", (status) => {
-    end(unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"));
+    end(
+      status === unsettledStatus
+        ? unfinished(request.file, "an await that does not settle", "remove the await")
+        : unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"),
+    );
   });
   return { answer, end };
-}
-
-function isBuildMessage(value: unknown, token: string): value is BuildMessage {
-  return typeof value === "object" && value !== null && "token" in value && value.token === token && "answer" in value;
 }
 
 /** A thread answers with its own errors, so only the file can end it by one. */
@@ -102,14 +101,6 @@ function lost(file: string, error: Error): BuildAnswer {
   const isMemory = "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
   const help = isMemory ? "make the program from fewer or smaller arrays" : "catch the error, or correct the program";
   return unfinished(file, error.message.split("\n")[0] ?? "", help);
-}
-
-function forged(file: string): BuildAnswer {
-  return unfinished(
-    file,
-    "a message of its own to the command",
-    "return the program from program(...), and send nothing",
-  );
 }
 
 /** The line that the thread runs; null if it runs none. */

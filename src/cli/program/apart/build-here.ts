@@ -3,9 +3,8 @@ import { requireKnownParameters } from "../../../compile/program/known-parameter
 import type { BuiltData } from "../../../compile/program/revive.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
-import { packageName, type ProgramFile } from "../../../host/program-file.ts";
+import type { ProgramFile } from "../../../host/program-file.ts";
 import { snapshotFusion } from "../../../ir/api/fusion-builder.ts";
-import type { Fusion } from "../../../ir/api/fusion.ts";
 import { fusionState } from "../../../ir/api/handle.ts";
 import type { Tensor } from "../../../ir/domain.ts";
 import type { FusionData } from "../../../ir/fusion-data.ts";
@@ -25,31 +24,18 @@ export async function buildHere({ file, devices, hosts, set }: ThreadRequest): P
   const params = Object.fromEntries(set);
   return inUserCode(file, maps, () => {
     const built = program.build({ devices, hosts, params });
-    if (!isHostProgram(built)) return { source: sources.fusion(dataOf(built, file)), reference: null, defaults };
+    if (!isHostProgram(built))
+      return { source: sources.fusion(snapshotFusion(built[fusionState])), reference: null, defaults };
     const rest = Array.from({ length: devices - 1 }, (_, i) =>
       hostOf(program, { devices, hosts, rank: i + 1, params }),
     );
     const reference = program.reference?.({ devices, hosts, params }) ?? null;
     return {
       source: [built, ...rest].map(sources.host),
-      reference: reference === null ? null : sources.fusion(dataOf(reference, file)),
+      reference: reference === null ? null : sources.fusion(snapshotFusion(reference[fusionState])),
       defaults,
     };
   });
-}
-
-/** From the class's own state: the `data` of a Proxy, or of another object, may be anything. */
-function dataOf(fusion: Fusion, file: string): FusionData {
-  try {
-    return snapshotFusion(fusion[fusionState]);
-  } catch {
-    return fail("program-invalid", "the program returns something that only looks like a Fusion", {
-      place: { kind: "file", path: file },
-      found: "an object that new Fusion() did not make, such as a Proxy of one",
-      expected: `a Fusion of the "${packageName}" that the file imports`,
-      help: "return the Fusion itself",
-    });
-  }
 }
 
 function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[0]): HostProgram {

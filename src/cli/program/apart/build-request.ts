@@ -11,28 +11,6 @@ export interface ThreadRequest {
   readonly set: ReadonlyMap<string, ParameterValue>;
 }
 
-/** The token tells the thread's answer from messages that the file sends. */
-export interface BuildStart extends ThreadRequest {
-  readonly token: string;
-}
-
-export function isBuildStart(value: unknown): value is BuildStart {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "file" in value &&
-    "devices" in value &&
-    "hosts" in value &&
-    "set" in value &&
-    "token" in value
-  );
-}
-
-export interface BuildMessage {
-  readonly token: string;
-  readonly answer: BuildAnswer;
-}
-
 export type BuildAnswer =
   | { readonly kind: "built"; readonly built: BuiltData }
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
