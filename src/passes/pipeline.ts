@@ -19,6 +19,7 @@ import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
 import { decomposeAttention } from "./prepare/decompose-attention.ts";
 import { foldPermutes, foldSums } from "./prepare/fold-permutes.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
+import { ignoreUnitDimensions } from "./prepare/ignore-unit-dimensions.ts";
 import { placeCasts, placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
@@ -37,6 +38,7 @@ const fusionPasses = {
   placeScalars,
   placeCasts,
   ignoreStreamAxes,
+  ignoreUnitDimensions,
   foldPermutes,
   foldSums,
   splitIndices,
