@@ -118,6 +118,7 @@ describe("braid lower", () => {
       "// after place-scalars (unchanged)",
       "// after place-casts (unchanged)",
       "// after ignore-stream-axes (unchanged)",
+      "// after ignore-unit-dimensions (unchanged)",
       "// after fold-permutes (unchanged)",
       "// after fold-sums (unchanged)",
       "// after split-indices (unchanged)",

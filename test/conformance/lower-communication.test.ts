@@ -24,19 +24,23 @@ describe.each(loweredCommunications)("$name, shape $shape, $from.mesh to $to.mes
 
 // Axes that another DID type cuts do not change, whatever that type is called on the receivers' mesh.
 it.each([
-  ["Reduce 2", [0, 1], "DIDx"],
-  ["Reduce 2", [[0], [1]], "DIDy"],
-  ["Allreduce 2", [[1, 0]], "DIDx"],
-] as const)("a squeeze of an axis that one device has is %s to %j", async (communications, receivers, type) => {
-  const f = new Fusion();
-  const x = f.input([3, 1, 2]);
-  const y = squeeze(x, [1]);
-  f.output(y);
-  x.setDeviceMesh(new DeviceMesh([[1, 0]]));
-  x.axis(1).parallelize("DIDy");
-  x.axis(2).parallelize("DIDx");
-  y.setDeviceMesh(new DeviceMesh(receivers));
-  y.axis(1).parallelize(type);
-  expect(collectivesOf(f, 2)).toBe(communications);
-  for (const backend of ["nccl", "cuda"] as const) await expectOracle(f, { devices: 2, backend });
-});
+  ["CollectivePermute 1", "Reduce 2", [0, 1], "DIDx"],
+  ["CollectivePermute 1", "Reduce 2", [[0], [1]], "DIDy"],
+  ["", "Allreduce 2", [[1, 0]], "DIDx"],
+] as const)(
+  "a squeeze of an axis that one device has is '%s', in nvFuser %s, to %j",
+  async (own, inNvfuser, on, type) => {
+    const f = new Fusion();
+    const x = f.input([3, 1, 2]);
+    const y = squeeze(x, [1]);
+    f.output(y);
+    x.setDeviceMesh(new DeviceMesh([[1, 0]]));
+    x.axis(1).parallelize("DIDy");
+    x.axis(2).parallelize("DIDx");
+    y.setDeviceMesh(new DeviceMesh(on));
+    y.axis(1).parallelize(type);
+    expect(collectivesOf(f, 2)).toBe(own);
+    expect(collectivesOf(f, 2, { nvfuserLimits: true })).toBe(inNvfuser);
+    for (const backend of ["nccl", "cuda"] as const) await expectOracle(f, { devices: 2, backend });
+  },
+);
