@@ -39,9 +39,11 @@ import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, t
 import type { ExportedProgram } from "./read.ts";
 import { isCollective } from "./group-collective.ts";
 import { groupCollectiveRows } from "./rows/collectives.ts";
+import { attentionRows } from "./rows/attention.ts";
+import { backwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
-import { atenIndexingRows, sizeRows } from "./rows/indexing.ts";
+import { atenIndexingRows, primRows, sizeRows } from "./rows/indexing.ts";
 import type { AtenRow, RowResult, AtenRows } from "./rows/row.ts";
 import { atenShapeRows } from "./rows/shape.ts";
 import { isComplex, type WeightPayload } from "./weights.ts";
@@ -55,10 +57,13 @@ const groups: Readonly<Record<string, AtenRows>> = {
   Elementwise: atenElementwiseRows,
   Shapes: atenShapeRows,
   "Creation, indices, complex numbers": atenIndexingRows,
-  "Contractions, norms, reductions, attention": computeRows,
+  "Contractions, norms, reductions": computeRows,
+  Attention: attentionRows,
+  "Backward passes": backwardRows,
   "Mixtures of experts": expertRows,
   "Collectives of one rank's graph": groupCollectiveRows,
   Sizes: sizeRows,
+  "Inductor's": primRows,
 };
 
 /** By target. */
@@ -136,9 +141,10 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
     constant: (value) => {
       const formed = formedConstant(facts, fusion, value, symbols);
       if (formed !== null) return formed;
-      // Several views of one constant are views of one input.
-      const isView = views.test(facts.producers.get(value)?.target ?? "");
-      const tensor = isView || !fold ? null : evaluated(facts, value);
+      const node = facts.producers.get(value);
+      // Several views of one constant are views of one input. What an op makes of numbers alone needs no input.
+      const isOwn = node !== undefined && (views.test(node.target) || readsOf(node).length === 0);
+      const tensor = isOwn || !fold ? null : evaluated(facts, value);
       if (tensor === null) return null;
       const view = withName(fusion.input(tensor.shape, tensor.dtype), `folded/${value}`);
       inputs.push({ name: `folded/${value}`, kind: "folded", tensor: view, read: () => tensor });
@@ -259,15 +265,18 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
       return form === null ? null : maskIn(form, facts.graph.tensors.get(value)?.sizes ?? []);
     },
   };
-  const meta = facts.graph.tensors.get(node.outputs[0] ?? "");
+  const metas = node.outputs.map((output) => facts.graph.tensors.get(output));
   const positionOf = (made: GraphNode | undefined): number => (made === undefined ? -1 : (facts.order.get(made) ?? -1));
   // Its operands first: what they make has lines of its own. They come from earlier nodes, so that nothing goes in circles.
   for (const value of readsOf(node)) {
-    if (positionOf(facts.producers.get(value)) >= positionOf(node)) unknownValue(facts, value);
+    const maker = facts.producers.get(value);
+    if (positionOf(maker) >= positionOf(node)) unknownValue(facts, value);
+    // A result that Braid does not compute, such as the state of a generator, may be one that the row does not read.
+    if (maker?.outputs.some((output) => space.values.has(output)) === true) continue;
     if (space.constant === null || !facts.constants.has(value)) valueIn(facts, space, value);
   }
   const before = space.fusion[fusionState].tensors.length;
-  const results = inNode(node, () => resultsOf(row, node, building, meta));
+  const results = inNode(node, () => resultsOf(row, node, building, metas));
   node.outputs.forEach((output, i) => {
     const result = results[i] ?? null;
     if (result === null || space.values.has(output)) return;
@@ -283,17 +292,17 @@ function resultsOf(
   row: AtenRow,
   node: GraphNode,
   building: Building,
-  meta: TensorMeta | undefined,
+  metas: readonly (TensorMeta | undefined)[],
 ): readonly (NodeValue | null)[] {
   const self = node.inputs.get("self") ?? null;
   const value = isValue(self) && views.test(node.target) ? building.valueOf(self.name) : null;
   if (!isValue(self) || value?.kind !== "complex" || /\.(?:view_as_real|to)\./u.test(node.target)) {
-    return listOf(row(nodeOperands(node, building, meta)));
+    return listOf(row(nodeOperands(node, building, metas)));
   }
   const [re, im] = [value.re, value.im].map((view) => {
     const valueOf = (name: string): NodeValue =>
       name === self.name ? { kind: "tensor", view } : building.valueOf(name);
-    return listOf(row(nodeOperands(node, { ...building, valueOf }, meta)))[0];
+    return listOf(row(nodeOperands(node, { ...building, valueOf }, metas)))[0];
   });
   const isPair = re?.kind === "tensor" && im?.kind === "tensor";
   return isPair ? [{ kind: "complex", re: re.view, im: im.view }] : [value];

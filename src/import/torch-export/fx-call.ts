@@ -24,9 +24,22 @@ const operators: ReadonlyMap<string, string> = new Map([
   ["@", "matmul"],
 ]);
 
-/** Functions of torch.nn.functional whose parameters are not those of the ATen op. */
-const functionalParameters: Readonly<Record<string, readonly string[]>> = {
-  embedding: ["indices", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
+interface Functional {
+  readonly op: string;
+  readonly parameters: readonly string[];
+}
+
+/** Functions of torch.nn.functional that have another name or other parameters than the ATen op. */
+const functionals: Readonly<Record<string, Functional>> = {
+  embedding: {
+    op: "embedding",
+    parameters: ["indices", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
+  },
+  cross_entropy: {
+    op: "cross_entropy_loss",
+    parameters: "self target weight size_average ignore_index reduce reduction label_smoothing".split(" "),
+  },
+  mse_loss: { op: "mse_loss", parameters: ["self", "target", "size_average", "reduce", "reduction"] },
 };
 
 /** Methods that take a list as its items. */
@@ -70,13 +83,14 @@ function called(source: DumpSource, { position }: Expression, path: string, all:
   const given = isOp ? all : all.filter((each) => each.name !== "inplace");
   // `relu(x, inplace = True)` is `relu_(x)`.
   const isInPlace = all.some((each) => !given.includes(each) && each.value !== false);
-  const name = `${path.slice(path.lastIndexOf(".") + 1)}${isInPlace ? "_" : ""}`;
+  const last = path.slice(path.lastIndexOf(".") + 1);
+  const functional = path.startsWith("torch.nn.functional.") ? functionals[last] : undefined;
+  const name = `${functional?.op ?? last}${isInPlace ? "_" : ""}`;
   const count = given.filter((each) => each.name === null).length;
   const target = isOp && path.split(".").length > 4 ? path : overloadOf(isOp ? path : `torch.ops.aten.${name}`, count);
   // An op that Braid does not have may be one that nothing reads: its arguments have no names.
   const known = atenOverloads.get(functionalTarget(target));
-  const own = path.startsWith("torch.nn.functional.") ? functionalParameters[name] : undefined;
-  const parameters = own ?? known?.parameters ?? given.map((_, i) => `argument ${i}`);
+  const parameters = functional?.parameters ?? known?.parameters ?? given.map((_, i) => `argument ${i}`);
   const inputs = new Map<string, Argument>();
   given.forEach((each, i) => {
     const isList = !isOp && spread.has(name) && i >= parameters.length - 1 && count > parameters.length;

@@ -73,7 +73,9 @@ export interface NodeOperands {
   readonly fusion: Fusion;
   /** The dtype of the first result. */
   readonly resultDType: DType | null;
-  readonly resultSizes: readonly Size[];
+  /** Of result `i`; null where the graph does not say it. */
+  readonly sizesOf: (i: number) => readonly Size[] | null;
+  readonly dtypeOf: (i: number) => DType | null;
   readonly has: (name: string) => boolean;
   readonly value: (name: string) => NodeValue;
   readonly tensor: (name: string) => TensorView;
@@ -119,8 +121,12 @@ export function braidDType({ name, braid }: TorchDType, node: GraphNode): DType 
   return unsupportedNode(node, `Braid has no dtype ${name}`, `${name} of ${node.target}`, torchDTypes);
 }
 
-/** `meta`: of the first result. */
-export function nodeOperands(node: GraphNode, building: Building, meta: TensorMeta | undefined): NodeOperands {
+/** `metas`: of the results. */
+export function nodeOperands(
+  node: GraphNode,
+  building: Building,
+  metas: readonly (TensorMeta | undefined)[],
+): NodeOperands {
   const given = (name: string): Argument => node.inputs.get(name) ?? null;
   const refuse = (found: string, expected: string): never =>
     unsupportedNode(node, `Braid has no such form of ${node.target}`, found, expected);
@@ -158,13 +164,14 @@ export function nodeOperands(node: GraphNode, building: Building, meta: TensorMe
     const found = given(name);
     return isList(found) ? found : found === null ? missing(name, "a list") : [found];
   };
-  const { dtype } = meta ?? {};
+  const dtypeOf = (i: number): DType | null => metas[i]?.dtype.braid ?? null;
   return {
     node,
     building,
     fusion: building.fusion,
-    resultDType: dtype?.braid ?? null,
-    resultSizes: meta?.sizes ?? [],
+    resultDType: dtypeOf(0),
+    sizesOf: (i) => metas[i]?.sizes ?? null,
+    dtypeOf,
     has: (name) => given(name) !== null,
     value: (name) => {
       const found = given(name);

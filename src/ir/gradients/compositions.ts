@@ -69,16 +69,10 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | 
     },
   }),
   softmax: ({ g, operands: { x }, outputs, marker: { axes } }) => ({
-    x: () => {
-      const [y, gy] = [wide(at(outputs, 0)), wide(only(g))];
-      return inDType(mul(y, sub(gy, keepAxes(sum(mul(gy, y), axes), axes, y))), x.dtype);
-    },
+    x: () => inDType(softmaxCotangent(only(g), at(outputs, 0), axes), x.dtype),
   }),
   logSoftmax: ({ g, operands: { x }, kept, marker: { axes } }) => ({
-    x: () => {
-      const [y, gy] = [at(kept, 0), wide(only(g))];
-      return inDType(sub(gy, mul(exp(y), keepAxes(sum(gy, axes), axes, y))), x.dtype);
-    },
+    x: () => inDType(logSoftmaxCotangent(only(g), at(kept, 0), axes), x.dtype),
   }),
   logsumexp: ({ g, operands: { x }, kept, marker: { axes } }) => ({
     x: () => {
@@ -160,6 +154,18 @@ function only(g: readonly (TensorView | null)[]): TensorView {
   return first;
 }
 
+/** From the softmax `y`. */
+export function softmaxCotangent(g: TensorView, y: TensorView, axes: readonly number[]): TensorView {
+  const [share, gy] = [wide(y), wide(g)];
+  return mul(share, sub(gy, keepAxes(sum(mul(gy, share), axes), axes, y)));
+}
+
+/** From the logarithm `y` of a softmax. */
+export function logSoftmaxCotangent(g: TensorView, y: TensorView, axes: readonly number[]): TensorView {
+  const gy = wide(g);
+  return sub(gy, mul(exp(wide(y)), keepAxes(sum(gy, axes), axes, y)));
+}
+
 interface Norm {
   readonly axes: readonly number[];
   /** The tensor before its weight and bias. */
@@ -171,7 +177,7 @@ interface Norm {
 }
 
 /** With q = g w and h the normal: r (q - mean(q) - h mean(q h)), sum(g h), sum(g). */
-function normCotangents(
+export function normCotangents(
   { x, weight, bias }: OperandsOf<"layerNorm", TensorView>,
   g: TensorView,
   { axes, normal, root, centres }: Norm,

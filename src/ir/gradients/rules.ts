@@ -218,7 +218,13 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
       ),
   ],
   Cat: ({ axis }, { g, operands }) => operands.map((_, operand) => () => partOf(g, operands, axis, operand)),
-  IndexSelect: ({ axis }, { g, operands }) => [() => indexCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
+  IndexSelect: ({ axis }, { g, operands }) => [
+    () => {
+      const x = at(operands, 0);
+      return scatterAdd(filled(x, x.extents, 0), axis, ...rowsAt(axis, at(operands, 1), g));
+    },
+    null,
+  ],
   Gather: ({ axis }, { g, operands }) => [() => gatherCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
   ScatterAdd: ({ axis, sets }, { g, operands }) => {
     const index = at(operands, 1);
@@ -320,10 +326,11 @@ type Range = SliceOp["ranges"][number];
 
 /** `g` at the indices of `ranges`, zeros elsewhere, in the shape of `x`. */
 function sliceCotangent(g: TensorView, x: TensorView, ranges: readonly Range[]): TensorView {
-  return ranges.reduce((result, range, axis) => spread(result, x, range, axis), g);
+  return ranges.reduce((result, range, axis) => zerosAround(result, x, range, axis), g);
 }
 
-function spread(g: TensorView, x: TensorView, { start, stop, step = 1 }: Range, axis: number): TensorView {
+/** The same along one axis. */
+export function zerosAround(g: TensorView, x: TensorView, { start, stop, step = 1 }: Range, axis: number): TensorView {
   const extent = at(x.extents, axis);
   const span = step === 1 ? g : withGaps(g, axis, step, foldSub(stop, start));
   const [before, after] = [start, sameScalar(extent, stop) ? constant(0) : foldSub(extent, stop)];
@@ -356,13 +363,17 @@ function withGaps(g: TensorView, axis: number, step: number, length: Scalar): Te
   );
 }
 
-/** The sums of `g` at the indices along `axis` of `x` that an indexSelect has read. */
-function indexCotangent(g: TensorView, x: TensorView, axis: number, index: TensorView): TensorView {
+/** What an indexSelect has read along `axis`, as a scatter takes it: an index for each element of the rows, and the rows. */
+export function rowsAt(
+  axis: number,
+  index: TensorView,
+  read: TensorView,
+): readonly [index: TensorView, rows: TensorView] {
   const { rank } = index;
   const flat = rank === 1 ? index : reshape(index, [foldProduct(index.extents)]);
-  const rows = rank === 1 ? g : reshape(g, g.extents.toSpliced(axis, rank, at(flat.extents, 0)));
+  const rows = rank === 1 ? read : reshape(read, read.extents.toSpliced(axis, rank, at(flat.extents, 0)));
   const flags = rows.extents.map((_, i) => i !== axis);
-  return scatterAdd(filled(x, x.extents, 0), axis, expand(broadcast(flat, flags), rows.extents), rows);
+  return [expand(broadcast(flat, flags), rows.extents), rows];
 }
 
 /** The sums of `g` at the indices along `axis` of `x` that a gather has read. */

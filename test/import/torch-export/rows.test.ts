@@ -608,7 +608,7 @@ describe("rows", () => {
     expect(
       ops.filter(
         (op) =>
-          !/^(?:torch\.ops\.(?:aten|transformers|_dtensor|_c10d_functional(?:_autograd)?)\.\w+\.\w+|_operator\.\w+)$/u.test(
+          !/^(?:torch\.ops\.(?:aten|prims|transformers|_dtensor|_c10d_functional(?:_autograd)?)\.\w+\.\w+|_operator\.\w+)$/u.test(
             op,
           ),
       ),

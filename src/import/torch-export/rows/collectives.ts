@@ -108,7 +108,8 @@ const allToAll = (o: NodeOperands): Collective => {
 const shardDimAllToAll = (o: NodeOperands): Collective => {
   const [joined, split] = [o.whole("gather_dim"), o.whole("shard_dim")];
   const sizeOf = (sizes: readonly Size[], axis: number): number => Number(sizes[axis] ?? 1);
-  const size = readExtents(o.tensor("input")).map((extent, axis) => extent / sizeOf(o.resultSizes, axis))[split] ?? 1;
+  const size =
+    readExtents(o.tensor("input")).map((extent, axis) => extent / sizeOf(o.sizesOf(0) ?? [], axis))[split] ?? 1;
   return {
     size,
     shape: (part) => part.with(split, evenly(o, part, split, size)).with(joined, (part[joined] ?? 1) * size),

@@ -1,8 +1,6 @@
-/** Rows of ATen ops that contract, normalize, reduce and attend. */
+/** Rows of ATen ops that contract, normalize and reduce. */
 import { axisIn, type NodeOperands } from "../operands.ts";
-import type { CausalMask } from "../../../ir/ops/kinds/attention/attention.ts";
-import { sdpa } from "../../../ir/api/ops/attention.ts";
-import { ne, clamp, eq, ge, gt, logicalAnd, where } from "../../../ir/api/ops/choices.ts";
+import { ne, clamp, eq, ge, gt, logicalAnd } from "../../../ir/api/ops/choices.ts";
 import { argmax, mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
 import { inDType, keepAxes } from "../../../ir/api/ops/compositions/compose.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
@@ -13,16 +11,16 @@ import { sqrt, floor, logicalNot } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum, argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import { permute, reshape } from "../../../ir/api/ops/views.ts";
-import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { fusionState } from "../../../ir/api/handle.ts";
+import { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { patchesTimes, withAxes } from "../../views.ts";
 import { asCount, raised } from "./elementwise.ts";
-import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
+import { type AtenRow, type AtenRows, atenRows, type RowResult } from "./row.ts";
 import { reshaped } from "./shape.ts";
 import { iota, zeros } from "../../../ir/api/ops/creation.ts";
-import { scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { unsqueeze } from "../../../ir/api/ops/shape.ts";
 
 const linearRow: AtenRow = (o) => {
@@ -87,11 +85,14 @@ const addmm: AtenRow = (o) => {
 
 const baddbmm: AtenRow = (o) => addedTo(o, matmul(o.tensor("batch1"), o.tensor("batch2")));
 
-/**
- * A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them.
- */
+/** A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them. */
 const convolution: AtenRow = (o) => {
-  const [x, weight, bias] = [o.tensor("input"), o.tensor("weight"), o.tensorOr("bias")];
+  const [x, weight] = [o.tensor("input"), o.tensor("weight")];
+  return patchesTimes(x, weight, o.tensorOr("bias"), strideOfPatches(o, x, weight));
+};
+
+/** Throws `model-unsupported` for another convolution. */
+export function strideOfPatches(o: NodeOperands, x: TensorView, weight: TensorView): readonly number[] {
   const axes = weight.rank - 2;
   const every = (name: string, fallback: number): readonly number[] => {
     const given = o.wholes(name, [fallback]);
@@ -110,25 +111,33 @@ const convolution: AtenRow = (o) => {
       "patches: a kernel as large as its stride, which divides the image, without padding, dilation or groups",
     );
   }
-  return patchesTimes(x, weight, bias, stride);
-};
+  return stride;
+}
 
 /** The norms of Braid are over the last axis. */
-function requireLastAxis(o: NodeOperands): void {
+export function requireLastAxis(o: NodeOperands): void {
   if (o.sizes("normalized_shape").length !== 1) o.refuse("a norm over several axes", "a norm over the last axis");
 }
 
 const layerNormRow: AtenRow = (o) => {
   requireLastAxis(o);
   const y = layerNorm(o.tensor("input"), o.tensorOr("weight"), o.tensorOr("bias"), o.number("eps", 1e-5));
-  return o.node.outputs.length === 1 ? y : [y, null, null];
+  return withStatistics(o, y);
 };
+
+/** The norm, with what it keeps of each row for its gradient where the node has further results. */
+function withStatistics({ node, fusion }: NodeOperands, y: TensorView): RowResult {
+  if (node.outputs.length === 1) return y;
+  const builder = fusion[fusionState];
+  const { kept = [] } = builder.markers.findLast(({ outputs }) => outputs.includes(y.id)) ?? {};
+  return [y, ...kept.map((id) => withAxes(new TensorView({ builder, id }), y.rank - 1, 1))];
+}
 
 /** Without eps it is the spacing of the dtype at 1, as in PyTorch. */
 const rmsNormRow: AtenRow = (o) => {
   requireLastAxis(o);
   const x = o.tensor("input");
-  return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[x.dtype].epsilon));
+  return withStatistics(o, rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[x.dtype].epsilon)));
 };
 
 function softmaxOf(apply: (x: TensorView, axis: number) => TensorView): AtenRow {
@@ -190,76 +199,6 @@ function cumulative(run: (tensor: TensorView, axis: number) => TensorView): Aten
   };
 }
 
-/** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
-const attention: AtenRow = (o) => {
-  const [q, k, v] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
-  if (o.number("dropout_p", 0) !== 0) o.refuse("attention with dropout", "a model in eval mode");
-  const scale = o.numberOr("scale");
-  const bias = o.has("attn_mask") ? "attn_mask" : o.has("attn_bias") ? "attn_bias" : null;
-  const known = bias === null ? "all" : o.maskOf(bias);
-  const isCausal = o.flag("is_causal", false);
-  const causal: CausalMask | null = isCausal ? "topLeft" : known === "all" ? null : known;
-  const options = { causal, ...(scale === null ? {} : { scale }) };
-  const y =
-    bias === null || known !== null
-      ? grouped(o, [q, k, v], (...heads) => sdpa(...heads, options).output)
-      : grouped(o, [q, k, v], (...heads) => masked(o, heads, scale, isCausal, o.tensor(bias), q.rank));
-  return [y, ...o.node.outputs.slice(1).map(() => null)];
-};
-
-type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];
-
-/** Runs attention with an axis for each group of heads of q that share one of k and v. */
-function grouped(o: NodeOperands, [q, key, value]: Heads, run: (...heads: Heads) => TensorView): TensorView {
-  const [k, v] = [unrepeated(o, key), unrepeated(o, value)];
-  if (q.rank < 3) return run(q, key, value);
-  const headsOf = (x: TensorView): number | null => constantValue(at(x.extents, x.rank - 3));
-  const [heads, groups] = [headsOf(q), headsOf(k)];
-  if (heads === null || groups === null || heads === groups || headsOf(v) !== groups) return run(q, key, value);
-  const ahead = q.extents.slice(0, -3);
-  const queries = reshape(q, [...ahead, groups, heads / groups, ...q.extents.slice(-2)]);
-  const shared = (x: TensorView): TensorView => withAxes(x, x.rank - 2, 1);
-  const y = run(queries, shared(k), shared(v));
-  return reshape(y, [...ahead, heads, at(q.extents, q.rank - 2), at(v.extents, v.rank - 1)]);
-}
-
-/** Heads before they were repeated: [B, G, L, d] of a reshape of [B, G, r, L, d], which expands [B, G, 1, L, d]. */
-function unrepeated(o: NodeOperands, x: TensorView): TensorView {
-  const { provenance } = o.building;
-  const merged = provenance.get(x.id);
-  const expanded = merged?.kind === "reshape" ? provenance.get(merged.of.id) : undefined;
-  const added = expanded?.kind === "expand" ? provenance.get(expanded.of.id) : undefined;
-  if (added?.kind !== "unsqueeze" || added.axis !== x.rank - 2 || added.of.rank !== x.rank) return x;
-  const others = x.extents.filter((_, axis) => axis !== x.rank - 3);
-  const own = added.of.extents.filter((_, axis) => axis !== x.rank - 3);
-  return others.every((extent, i) => !extentsDiffer(extent, at(own, i))) ? added.of : x;
-}
-
-/** softmax(scale q k^T + mask) v, where the mask is no triangle. A bool mask says what a query sees. */
-function masked(
-  o: NodeOperands,
-  [q, k, v]: Heads,
-  scale: number | null,
-  isCausal: boolean,
-  mask: TensorView,
-  rank: number,
-): TensorView {
-  if (isCausal) o.refuse("a mask of an attention that is causal as well", "one of both");
-  const flat = raised(mask, rank);
-  // The mask has one axis of heads, which a group axis splits.
-  const aligned = q.rank === rank ? flat : groupedMask(o, flat, q);
-  return sdpa(q, k, v, { mask: aligned, ...(scale === null ? {} : { scale }) }).output;
-}
-
-function groupedMask(o: NodeOperands, mask: TensorView, q: TensorView): TensorView {
-  const heads = mask.rank - 3;
-  const count = constantValue(at(mask.extents, heads));
-  if (count === 1) return withAxes(mask, heads + 1, 1);
-  if (count === null) return o.refuse("a mask with a symbolic number of heads", "a number that is known");
-  const groups = constantValue(at(q.extents, heads)) ?? 1;
-  return reshape(mask, [...mask.extents.slice(0, heads), groups, count / groups, ...mask.extents.slice(-2)]);
-}
-
 export const computeRows: AtenRows = atenRows({
   "linear.default(input weight bias)": linearRow,
   "matmul.default(self other)": (o) => matmul(o.tensor("self"), o.tensor("other")),
@@ -295,11 +234,6 @@ export const computeRows: AtenRows = atenRows({
     moments(o),
   "cumsum.default(self dim)": cumulative(cumsum),
   "cumprod.default(self dim)": cumulative(cumprod),
-  "scaled_dot_product_attention.default(query key value attn_mask dropout_p is_causal)": attention,
-  "_scaled_dot_product_flash_attention.default(query key value dropout_p is_causal return_debug_mask)": attention,
-  "_scaled_dot_product_flash_attention_for_cpu.default(query key value dropout_p is_causal)": attention,
-  "_scaled_dot_product_efficient_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal)":
-    attention,
 });
 
 /*
@@ -340,19 +274,6 @@ const groupedMm: AtenRow = (o) => {
   return groupedMatmul(weights.rank === 3 ? x : permute(x, [1, 0]), weights, o.tensor("offs"));
 };
 
-/** self[index] = values along the first axis. PyTorch leaves open which value an index that is there twice gives. */
-const indexPut: AtenRow = (o) => {
-  const [x, values, indices] = [o.tensor("self"), o.tensor("values"), o.tensorsOrNull("indices")];
-  const [index] = indices;
-  if (index === undefined || index === null || indices.length > 1 || index.rank !== 1 || x.rank !== 1) {
-    return o.refuse("indices of several axes", "one index tensor of a tensor of one axis");
-  }
-  if (o.flag("accumulate", false)) return scatterAdd(x, 0, index, values);
-  const none = zeros(o.fusion, x.extents, x.dtype);
-  const hits = scatterAdd(zeros(o.fusion, x.extents, "int64"), 0, index, add(mul(index, 0), 1));
-  return where(gt(hits, 0), scatterAdd(none, 0, index, values), x);
-};
-
 export const expertRows: AtenRows = new Map([
   ...atenRows({
     "topk.default(self k dim largest sorted)": topK,
@@ -363,7 +284,6 @@ export const expertRows: AtenRows = new Map([
     },
     "histc.default(self bins min max)": histogram,
     "_grouped_mm.default(self mat2 offs bias out_dtype)": groupedMm,
-    "index_put.default(self indices values accumulate)": indexPut,
     // Elements that the model never reads before it writes them.
     "empty.memory_format(size) empty_like.default(self)": (o) =>
       zeros(o.fusion, o.has("size") ? o.sizes("size") : o.tensor("self").extents, o.resultDType ?? "float"),

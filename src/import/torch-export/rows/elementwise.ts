@@ -17,6 +17,7 @@ import {
   where,
 } from "../../../ir/api/ops/choices.ts";
 import { add, type BinaryOperand, cast, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import { full } from "../../../ir/api/ops/creation.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
 import { pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
@@ -160,7 +161,7 @@ const maskedFill: AtenRow = (o) => {
 /** The same tensor. */
 const copy: AtenRow = (o) => o.value(o.has("self") ? "self" : "input");
 
-const convert: AtenRow = (o) => {
+export const convert: AtenRow = (o) => {
   const from = o.value("self");
   if (from.kind === "complex") return from;
   const x = o.tensor("self");
@@ -177,10 +178,14 @@ const convert: AtenRow = (o) => {
   return y;
 };
 
-const dropout: AtenRow = (o) =>
-  o.flag("train", true) && o.number("p", 0.5) > 0
-    ? o.refuse("dropout in training", "a model in eval mode: call model.eval() before torch.export")
-    : o.value("input");
+/** Without training every element stays. */
+const dropout: AtenRow = (o) => {
+  if (o.flag("train", true) && o.number("p", 0.5) > 0)
+    o.refuse("dropout in training", "a model in eval mode: call model.eval() before torch.export");
+  if (o.node.outputs.length === 1) return o.value("input");
+  const x = o.tensor("input");
+  return [x, full(o.fusion, x.extents, true, "bool")];
+};
 
 const gelu: AtenRow = (o) =>
   functions.gelu(o.tensor("self"), o.text("approximate", "none") === "tanh" ? "tanh" : "none");
@@ -255,6 +260,7 @@ export const atenElementwiseRows: AtenRows = atenRows({
     sameComparisons.map(([name, apply]) => [`${name}.Tensor ${name}.Scalar(self other)`, binary(apply)]),
   ),
   "silu.default": siluRow,
+  "sgn.default": unary(functions.sign),
   "square.default": unary((x) => mul(x, x)),
   "gelu.default": gelu,
   "softplus.default(self beta threshold)": softplus,

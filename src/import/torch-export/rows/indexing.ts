@@ -1,11 +1,12 @@
 /** Rows of ATen ops that make tensors from numbers, read at indices, and count sizes; and complex numbers. */
 import type { Extent } from "../../../ir/api/extent.ts";
 import { ge, le, where } from "../../../ir/api/ops/choices.ts";
-import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { cos, sin } from "../../../ir/api/ops/functions.ts";
-import { embedding, gather, indexSelect } from "../../../ir/api/ops/indexing.ts";
+import { rowsAt } from "../../../ir/gradients/rules.ts";
+import { embedding, gather, indexSelect, scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { cat } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -15,9 +16,9 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { alongAxis } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { raised, rotatedPairs } from "./elementwise.ts";
+import { convert, raised, rotatedPairs } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
-import { reshaped, scalarIn, stacked } from "./shape.ts";
+import { expanded, reshaped, scalarIn, stacked } from "./shape.ts";
 
 /** `end` after `start`; numbers with a fraction count by a step that is scaled. */
 const arange: AtenRow = (o) => {
@@ -37,6 +38,10 @@ const arange: AtenRow = (o) => {
   }
   return add(mul(inDType(iota(o.fusion, count()), dtype), step), start);
 };
+
+/** prims.iota: `length` numbers. */
+const counted: AtenRow = (o) =>
+  iota(o.fusion, o.size("length"), { start: o.whole("start"), step: o.whole("step"), dtype: o.resultDType ?? "int64" });
 
 /** `shape` of the argument, or of the tensor that it is like. */
 function filled(value: (o: NodeOperands) => number): AtenRow {
@@ -74,8 +79,16 @@ const gatherRow: AtenRow = (o) => {
   return gather(isWhole ? x : slice(x, starts, stops), axis, index);
 };
 
-/** x[i, j, ..]: index tensors of leading axes, which broadcast to one shape, are one index into the merged axes. */
-const indexRow: AtenRow = (o) => {
+interface Indexed {
+  /** The axis that the indices are of, in `merged`. */
+  readonly axis: number;
+  readonly index: TensorView;
+  /** The tensor, whose indexed axes are one. */
+  readonly merged: TensorView;
+}
+
+/** x[i, j, ..]: index tensors of neighbouring axes, which broadcast to one shape, are one index into the merged axes. */
+function indexed(o: NodeOperands): Indexed {
   const x = o.tensor("self");
   const given = o.tensorsOrNull("indices");
   const first = given.findIndex((each) => each !== null);
@@ -96,12 +109,38 @@ const indexRow: AtenRow = (o) => {
         ? o.refuse("an index of a symbolic axis", "sizes that are known")
         : add(mul(sum, size), each);
     });
-  const merged =
-    indices.length === 1
-      ? x
-      : reshape(x, [...x.extents.slice(0, first), foldProduct(sizes), ...x.extents.slice(first + indices.length)]);
-  return indexSelect(merged, first, flat);
+  const shape = [...x.extents.slice(0, first), foldProduct(sizes), ...x.extents.slice(first + indices.length)];
+  return { axis: first, index: flat, merged: indices.length === 1 ? x : reshape(x, shape) };
+}
+
+const indexRow: AtenRow = (o) => {
+  const { merged, axis, index } = indexed(o);
+  return indexSelect(merged, axis, index);
 };
+
+/** self[i, j, ..] = values. PyTorch leaves open which value an index that is there twice gives: here the last one. */
+const indexPut: AtenRow = (o) => {
+  const { merged, axis, index } = indexed(o);
+  const shape = merged.extents.toSpliced(axis, 1, ...index.extents);
+  const [places, rows] = rowsAt(axis, index, expanded(o, o.tensor("values"), shape));
+  const put = o.flag("accumulate", false) ? scatterAdd : scatterSet;
+  return reshaped(o, put(merged, axis, places, rows), o.tensor("self").extents);
+};
+
+/** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
+function scatterRow(put: typeof scatterAdd): AtenRow {
+  return (o) => {
+    const [x, index] = [o.tensor("self"), o.tensor("index")];
+    const axis = axisIn(o.whole("dim"), x.rank);
+    if (index.extents.some((extent, i) => i !== axis && extentsDiffer(extent, at(x.extents, i)))) {
+      return o.refuse("indices of a part of the tensor", "indices with the extents of the tensor along other axes");
+    }
+    const source = o.has("src") ? o.tensor("src") : full(o.fusion, index.extents, o.number("value"), x.dtype);
+    const isWhole = source.extents.every((extent, i) => !extentsDiffer(extent, at(index.extents, i)));
+    const starts = source.extents.map(() => 0);
+    return put(x, axis, index, isWhole ? source : slice(source, starts, index.extents));
+  };
+}
 
 /** Negative indices count from the end. */
 function fromEnd(index: TensorView, size: Scalar): TensorView {
@@ -162,13 +201,22 @@ export const atenIndexingRows: AtenRows = atenRows({
   "embedding.default(weight indices padding_idx scale_grad_by_freq sparse)": embeddingRow,
   "index_select.default(self dim index)": indexSelectRow,
   "gather.default(self dim index)": gatherRow,
-  "index.Tensor(self indices)": indexRow,
+  "index.Tensor _unsafe_index.Tensor(self indices)": indexRow,
+  "index_put.default _unsafe_index_put.default(self indices values accumulate)": indexPut,
+  "scatter.value(self dim index value) scatter.src(self dim index src)": scatterRow(scatterSet),
+  "scatter_add.default(self dim index src)": scatterRow(scatterAdd),
   "diff.default(self n dim prepend append)": diff,
   "view_as_complex.default": asComplex,
   "view_as_real.default": asReal,
   "polar.default(abs angle)": polar,
   "complex.default(real imag)": (o) => ({ kind: "complex", re: o.tensor("real"), im: o.tensor("imag") }),
 });
+
+/** Ops of inductor's graphs. */
+export const primRows: AtenRows = atenRows(
+  { "iota.default(length)": counted, "convert_element_type.default(self dtype)": convert },
+  "torch.ops.prims.",
+);
 
 /** The size of an axis, and Python's arithmetic on sizes. */
 export const sizeRows: AtenRows = new Map([

@@ -1,5 +1,7 @@
 /** Rows of ATen ops that arrange elements: views, joins and parts. */
 import type { Extent } from "../../../ir/api/extent.ts";
+import { iota } from "../../../ir/api/ops/creation.ts";
+import { indexSelect } from "../../../ir/api/ops/indexing.ts";
 import { cat, chunk, expand, pad, repeatInterleave, split, unsqueeze } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -79,7 +81,7 @@ const lastTwo: AtenRow = (o) => {
 };
 
 /** Adds leading axes of extent 1 for those that the tensor lacks. */
-function expanded(o: NodeOperands, x: TensorView, shape: readonly Extent[]): TensorView {
+export function expanded(o: NodeOperands, x: TensorView, shape: readonly Extent[]): TensorView {
   const whole = x.rank >= shape.length ? x : withAxes(x, 0, shape.length - x.rank);
   const wanted = shape.map((extent, axis) => (extent === -1 ? at(whole.extents, axis) : extent));
   if (sameShape(whole, wanted)) return whole;
@@ -103,11 +105,17 @@ const squeezeRow: AtenRow = (o) => {
   return axes.length === 0 ? x : squeeze(x, axes);
 };
 
+interface AxisRange {
+  readonly axis: number;
+  readonly start: Extent;
+  readonly stop: Extent;
+  readonly step: number;
+}
+
 /** Bounds as in Python: negative ones count from the end, and all are cut at the ends. */
-const sliceRow: AtenRow = (o) => {
-  const x = o.tensor("self");
-  const axis = axisIn(o.whole("dim", 0), x.rank);
-  const extent = at(x.extents, axis);
+export function rangeOf(o: NodeOperands, extents: readonly Extent[]): AxisRange {
+  const axis = axisIn(o.whole("dim", 0), extents.length);
+  const extent = scalarIn(at(extents, axis));
   const length = constantValue(extent);
   const bound = (given: Extent, fallback: Scalar): Extent => {
     if (typeof given !== "number") return given;
@@ -117,10 +125,16 @@ const sliceRow: AtenRow = (o) => {
   };
   const start = bound(o.size("start", 0), extent);
   const stop = bound(o.size("end", Number.MAX_SAFE_INTEGER), extent);
-  const step = o.whole("step", 1);
-  if (start === 0 && step === 1 && (stop === length || stop === extent)) return x;
   const from = typeof start === "number" && typeof stop === "number" ? Math.min(start, stop) : start;
-  const starts = x.extents.map((_, i) => (i === axis ? from : 0));
+  return { axis, start: from, stop, step: o.whole("step", 1) };
+}
+
+const sliceRow: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const { axis, start, stop, step } = rangeOf(o, x.extents);
+  const extent = at(x.extents, axis);
+  if (start === 0 && step === 1 && (stop === constantValue(extent) || stop === extent)) return x;
+  const starts = x.extents.map((_, i) => (i === axis ? start : 0));
   const stops = x.extents.map((each, i) => (i === axis ? stop : each));
   const steps = x.extents.map((_, i) => (i === axis ? step : 1));
   return step === 1 ? slice(x, starts, stops) : slice(x, starts, stops, steps);
@@ -135,6 +149,39 @@ const narrow: AtenRow = (o) => {
   const stops = x.extents.with(axis, stop);
   return slice(x, starts, stops);
 };
+
+/** The elements before the range, `part`, and those after it. */
+function replaced(x: TensorView, { axis, start, stop }: Omit<AxisRange, "step">, part: TensorView): TensorView {
+  const extent = at(x.extents, axis);
+  const between = (from: Extent, to: Extent): readonly TensorView[] => {
+    if (!extentsDiffer(scalarIn(from), scalarIn(to))) return [];
+    const starts = x.extents.map((_, i) => (i === axis ? from : 0));
+    return [slice(x, starts, x.extents.with(axis, scalarIn(to)))];
+  };
+  const parts = [...between(0, start), part, ...between(stop, extent)];
+  return parts.length === 1 ? part : cat(parts, axis);
+}
+
+const sliceScatter: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const range = rangeOf(o, x.extents);
+  return range.step === 1 ? replaced(x, range, o.tensor("src")) : o.refuse(`a step of ${range.step}`, "a step of 1");
+};
+
+const selectScatter: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const start = axisIn(o.whole("index"), constantValue(at(x.extents, axis)) ?? 0);
+  return replaced(x, { axis, start, stop: start + 1 }, unsqueeze(o.tensor("src"), axis));
+};
+
+const flip: AtenRow = (o) =>
+  o.wholes("dims").reduce((x, dim) => {
+    const axis = axisIn(dim, x.rank);
+    const count = constantValue(at(x.extents, axis));
+    if (count === null) return o.refuse("an axis of symbolic size", "sizes that are known");
+    return indexSelect(x, axis, iota(o.fusion, count, { start: count - 1, step: -1 }));
+  }, o.tensor("self"));
 
 const selectRow: AtenRow = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
 
@@ -219,6 +266,9 @@ export const atenShapeRows: AtenRows = atenRows({
   "unsqueeze.default(self dim)": unsqueezeRow,
   "squeeze.default squeeze.dim squeeze.dims(self dim)": squeezeRow,
   "slice.Tensor(self dim start end step)": sliceRow,
+  "slice_scatter.default(self src dim start end step)": sliceScatter,
+  "select_scatter.default(self src dim index)": selectScatter,
+  "flip.default(self dims)": flip,
   "narrow.default(self dim start length)": narrow,
   "select.int(self dim index)": selectRow,
   "cat.default concat.default(tensors dim)": catRow,
