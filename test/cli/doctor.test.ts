@@ -1,33 +1,5 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { findLibrary } from "../../src/cli/doctor/native.ts";
 import { cli } from "./captured-cli.ts";
-import { ownFolder } from "./own-folder.ts";
-
-const folder = ownFolder();
-
-describe("findLibrary", () => {
-  it("finds the files of a library, in the order of the folders, once each", () => {
-    const [first, second] = [path.join(folder.path, "first"), path.join(folder.path, "second")];
-    for (const place of [first, second]) mkdirSync(place);
-    const names = ["libnccl.so.2", "libnccl.so", "libnccl_static.a", "libnccl.txt", "libncclx.so", "libcuda.dylib"];
-    for (const name of names) writeFileSync(path.join(second, name), "");
-    writeFileSync(path.join(first, "libnccl.so.2.27.3"), "");
-    const search = {
-      directories: [path.join(folder.path, "absent"), first, second],
-      cached: [path.join(second, "libnccl.so.2"), "/opt/nccl/libnccl.so.2"],
-    };
-    expect(findLibrary(search, "libnccl")).toEqual([
-      path.join(first, "libnccl.so.2.27.3"),
-      path.join(second, "libnccl.so"),
-      path.join(second, "libnccl.so.2"),
-      "/opt/nccl/libnccl.so.2",
-    ]);
-    expect(findLibrary(search, "libcuda")).toEqual([path.join(second, "libcuda.dylib")]);
-    expect(findLibrary(search, "libnvrtc")).toEqual([]);
-  });
-});
 
 describe("braid doctor", () => {
   it("says what is there and, for what is missing, where it looked", async () => {

@@ -37,7 +37,7 @@ export interface Blas {
  * File names to ask the loader for, best first. Only libraries whose threads can be turned off, because Braid runs one
  * worker per core.
  */
-const candidates: readonly string[] = [
+export const blasFiles: readonly string[] = [
   "libopenblas.so.0",
   "libopenblas.so",
   "/opt/OpenBLAS/lib/libopenblas.so",
@@ -65,7 +65,7 @@ const gemmPrototype = (name: string, real: string): string =>
 
 /** The first usable library; null if there is none. */
 export function findBlas(): Blas | null {
-  for (const file of candidates) {
+  for (const file of blasFiles) {
     const found = openBlas(file);
     if (found !== null) return found;
   }
