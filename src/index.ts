@@ -43,7 +43,7 @@ export type { PredictedInterval } from "./explain/interval.ts";
 export type { Assumption } from "./simulate/assumption.ts";
 export type { ByClass, CommandClass } from "./simulate/command-class.ts";
 export type { RegionChoice, ScheduleChoice } from "./tune/choose/schedule-choice.ts";
-export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
+export { verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
 export { simulate, type SimulateOptions, type Simulation } from "./simulate/simulate.ts";
 export type {

@@ -328,9 +328,8 @@ function verdictPart(
 }
 
 function repairPart(compilation: Compilation, containers: Loaded["containers"]): RepairPart {
-  const steps = compilation.report.repair ?? [];
   const repaired = repairHosts(compilation);
-  if (repaired === null) return { hosts: null, added: [], steps };
+  if (repaired === null) return { hosts: null, added: [] };
   const before = (ranks: AddedStatement["ranks"], place: Pick<AddedStatement, "follows" | "opensElse">) =>
     lineBefore(compilation.hosts, containers, at(ranks, 0), place);
   return {
@@ -343,7 +342,6 @@ function repairPart(compilation: Compilation, containers: Loaded["containers"]):
       statement: text,
       after: containers === null ? shown(before(ranks, place)) : before(ranks, place),
     })),
-    steps,
   };
 }
 

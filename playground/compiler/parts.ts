@@ -3,7 +3,7 @@ import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { Cause } from "../../src/explain/causes.ts";
 import type { Resharding } from "../../src/passes/moves/list-reshardings.ts";
 import type { TimelineData } from "../../src/report/data/timeline-data.ts";
-import type { Finding, RepairStep } from "../../src/verify/finding.ts";
+import type { Finding } from "../../src/verify/finding.ts";
 import type { ProgramSize } from "../../src/verify/verify.ts";
 
 /** A line of a printed program, with the lines of the user's program from which its tensors come. From 1. */
@@ -123,7 +123,6 @@ export interface RepairPart {
   /** The repaired host programs as texts, for each rank that names one; null if no few statements repair them. */
   readonly hosts: readonly { readonly rank: number; readonly text: string }[] | null;
   readonly added: readonly AddedLine[];
-  readonly steps: readonly RepairStep[];
 }
 
 export interface PredictedPart {

@@ -33,8 +33,8 @@ async function whole(of: SourceOf, options: Options = {}, given?: number): Promi
         protocol: options.protocol ?? "get",
       }),
     );
-    const { ok, findings, repair, size } = verifyLists(lists);
-    const said = [...findings.map(braid.renderDiagnostic), ...(repair ?? []).map(({ text }) => `repair: ${text}`)];
+    const { ok, findings, size } = verifyLists(lists);
+    const said = findings.map(braid.renderDiagnostic);
     const program = ok ? internals.printProgram(braid.link(lists)) : "";
     return [
       ...texts,

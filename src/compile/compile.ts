@@ -265,9 +265,9 @@ export function requireVerified<C extends AnyCompilation>(compilation: C): C {
   const { report } = compilation;
   const [first, ...rest] = report?.findings.filter(({ severity }) => severity === "error") ?? [];
   if (first === undefined) return compilation;
-  const repaired = report?.repair?.map(({ text }) => `repair, verified: ${text}`) ?? [];
+  const note = "`braid verify` names the statements that a host program lacks";
   throw new DiagnosticError([
-    { ...first, notes: [...(first.notes ?? []), ...repaired, 'to run it unproven: verify: "off", or --verify off'] },
+    { ...first, notes: [...(first.notes ?? []), note, 'to run it unproven: verify: "off", or --verify off'] },
     ...rest,
   ]);
 }

@@ -59,15 +59,3 @@ export interface Finding extends Diagnostic {
    */
   readonly interleaving: string | null;
 }
-
-/** A command to insert into a list. With all steps of a repair, the Program verifies. */
-export interface RepairStep {
-  readonly rank: number;
-  readonly stream: number;
-  /** Insert before the command at this position of the rank's list; the list's length means at its end. */
-  readonly before: number;
-  /** `waitEvent e5`. */
-  readonly command: string;
-  /** The whole step in one line. */
-  readonly text: string;
-}

@@ -17,15 +17,14 @@ import { checkTransfer } from "./check/structure/transfers.ts";
 import { proveByClasses } from "./classes/prove-classes.ts";
 import { noteFindings } from "./explain/notes.ts";
 import { problemFinding } from "./explain/problem-finding.ts";
-import { missingIn, type Repair, repairProgram, stepsOf } from "./explain/repair.ts";
 import { toFindings } from "./explain/to-findings.ts";
-import type { Finding, RepairStep } from "./finding.ts";
+import type { Finding } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
 
 export interface VerifyOptions {
   /**
-   * Whether findings include their nearest common ancestor, an interleaving and a repair, each of which takes more
-   * sweeps. Default: true. The verdict does not depend on it.
+   * Whether findings include their nearest common ancestor and an interleaving, each of which takes more sweeps.
+   * Default: true. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
   /** Whether a correct Program gets notes on possible improvements. Default: true. */
@@ -45,11 +44,6 @@ export interface VerifyReport {
   /** Whether no finding is an error. */
   readonly ok: boolean;
   readonly findings: readonly Finding[];
-  /**
-   * The smallest set of insertions found that makes the Program correct, confirmed by verification; null if there is
-   * nothing to repair, or no insertion repairs it.
-   */
-  readonly repair: readonly RepairStep[] | null;
   /**
    * The size of the checked Program: commands of one run over all ranks, streams with commands, and regions of memory.
    */
@@ -79,9 +73,6 @@ export function verify(
   const table = createRegionTable(graph);
   const problems = findProblems(graph, table, onProgress);
   const isWrong = !problems.every(isWarning);
-  if (isWrong) onProgress?.("looking for a repair");
-  const repaired = counterexamples && isWrong ? repair(program) : null;
-  const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
   // Only a correct Program gets notes.
   const noted = notes && !isWrong ? noteFindings(graph, table) : [];
   const findings = [
@@ -95,7 +86,6 @@ export function verify(
   return {
     ok: findings.every(({ severity }) => severity !== "error"),
     findings,
-    repair: steps,
     size: sizeOf(program, { streams: graph.chains.length, regions: table.regions.length }),
   };
 }
@@ -103,7 +93,7 @@ export function verify(
 /** The report of a Program that is proven by class; null if it is not, and all ranks are to be verified. */
 export function verifyClasses(program: Program, notes: boolean, onProgress?: OnProgress): VerifyReport | null {
   const proof = proveByClasses(program, notes, leastRanks, onProgress);
-  return proof === null ? null : { ok: true, findings: [], repair: null, size: sizeOf(program, proof) };
+  return proof === null ? null : { ok: true, findings: [], size: sizeOf(program, proof) };
 }
 
 /** With fewer ranks, verifying all of them takes less time than comparing them. */
@@ -114,20 +104,11 @@ function sizeOf({ ranks }: Program, { streams, regions }: Pick<ProgramSize, "str
   return { ranks: ranks.length, commands, streams, regions };
 }
 
-/**
- * The Program with the smallest set of insertions found that makes it verify, and these insertions. Null if there is
- * none, as for a deadlock or a Program that lacks the structure of one. Never throws.
- */
-export function repair(program: Program): Repair | null {
-  return structureProblem(program) === null ? repairProgram(program, missingIn) : null;
-}
-
 /** The report for lists that do not link. Its findings are link's. */
 export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: DiagnosticError): VerifyReport {
   return {
     ok: false,
     findings: diagnostics.map(findingOfLists),
-    repair: null,
     size: {
       ranks: lists.length,
       commands: lists.reduce((sum, { commands }) => sum + commands.length, 0),
@@ -139,7 +120,7 @@ export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: D
 
 function invalidReport(fault: Diagnostic): VerifyReport {
   const size = { ranks: 0, commands: 0, streams: 0, regions: 0 };
-  return { ok: false, findings: [findingOfLists(fault)], repair: null, size };
+  return { ok: false, findings: [findingOfLists(fault)], size };
 }
 
 /** The report with what link doubts. */

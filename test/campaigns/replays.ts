@@ -15,29 +15,27 @@ async function countReplays(step: number): Promise<Outcome> {
   for (const devices of [1, 2, 3]) {
     for (const streams of [1, 2, 3]) {
       const tally = await replayMutants(await smallPrograms(devices, streams), step);
-      const { wrong, differs, shown, repaired } = tally.replays;
+      const { wrong, differs, shown } = tally.replays;
       complaints.push(...tally.complaints);
       all = {
         wrong: all.wrong + wrong,
         differs: all.differs + differs,
         shown: all.shown + shown,
-        repaired: all.repaired + repaired,
       };
-      rows.push(`| ${devices} | ${streams} | ${wrong} | ${differs} | ${shown} | ${repaired} |`);
+      rows.push(`| ${devices} | ${streams} | ${wrong} | ${differs} | ${shown} |`);
       console.log(rows.at(-1), `${tally.complaints.length} complaints`);
     }
   }
   const text = `# Replays of mutants
 
 One in ${step} of the mutants of [counts.md](counts.md), as far as the verifier finds them wrong. Differs: outputs unlike the intact program's under one of the verifier's
-schedules, or else in the default order, under a seed, or with one command held back until nothing else can move. Shown: under one of the verifier's schedules. Repaired:
-the verifier has a repair; with it the outputs are the intact program's under every order tried. The others are deadlocks and misuse of events, slots and memory, which no
-insertion mends. Where outputs differ and no schedule shows it, or a repaired program's outputs differ: ${complaints.length}.
+schedules, or else in the default order, under a seed, or with one command held back until nothing else can move. Shown: under one of the verifier's schedules.
+Where outputs differ and no schedule shows it: ${complaints.length}.
 
-| devices | streams | wrong | differs | shown | repaired |
-| --- | --- | --- | --- | --- | --- |
+| devices | streams | wrong | differs | shown |
+| --- | --- | --- | --- | --- |
 ${rows.join("\n")}
-| **all** | | ${all.wrong} | ${all.differs} | ${all.shown} | ${all.repaired} |
+| **all** | | ${all.wrong} | ${all.differs} | ${all.shown} |
 `;
   if (step <= usualStep)
     writeFileSync(file, await format(text, { ...(await resolveConfig(file.pathname)), parser: "markdown" }));

@@ -21,7 +21,7 @@ function reportOf(name: string, containers = 1, isDump = false): ReportData & { 
     dump: isDump ? { text, lineOf: dumpLines(parseContainers(text)) } : null,
     program: reported,
     report,
-    repair: (report.repair ?? []).map((step) => step.text),
+    repair: report.ok ? [] : ["add `Synchronize Stream ( 0 )`"],
     replay: `braid run ${name}.hir --check --interleaving order.txt`,
   });
   return { ...data, commands: reported.ranks.reduce((sum, { commands }) => sum + commands.length, 0) };

@@ -61,7 +61,7 @@ function verifyText(
   { file, flags, report, added, choice, milliseconds, written, replay }: VerifyResult,
   { outColors }: Terminal,
 ): string {
-  const { ok, findings, repair, size } = report;
+  const { ok, findings, size } = report;
   const errors = findings.filter(({ severity }) => severity === "error");
   const others = (["warning", "note"] as const).flatMap((severity) => {
     const count = findings.filter((finding) => finding.severity === severity).length;
@@ -69,20 +69,9 @@ function verifyText(
   });
   const verdict = ok ? outColors.green("ok") : outColors.red(counted(errors.length, "finding"));
   const scale = `${counted(size.ranks, "device")}, ${counted(flags.streams, "stream")}, ${counted(size.commands, "command")} on ${counted(size.streams, "queue")}`;
-  const inCommands = repair?.map(({ text }) => text) ?? [];
-  const mended =
-    added === null
-      ? mendedBy("it verifies", inCommands)
-      : [
-          ...mendedBy(
-            "it verifies",
-            added.map((each) => addedText(each, size.ranks)),
-          ),
-          ...(flags.verbose ? mendedBy("the command lists verify too", inCommands) : []),
-        ];
   return [
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
-    ...mended,
+    ...mendedBy((added ?? []).map((each) => addedText(each, size.ranks))),
     ...(choice === null ? [] : [`schedule: ${choice}`]),
     `${file}: ${verdict}${others.join("")}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
@@ -91,9 +80,9 @@ function verifyText(
   ].join("\n");
 }
 
-function mendedBy(outcome: string, steps: readonly string[]): readonly string[] {
-  if (steps.length === 0) return [];
-  return [`with ${steps.length === 1 ? "this" : "these"} ${outcome}:`, ...steps.map((text) => `  ${text}`), ""];
+function mendedBy(lines: readonly string[]): readonly string[] {
+  if (lines.length === 0) return [];
+  return [`with ${lines.length === 1 ? "this" : "these"} it verifies:`, ...lines.map((text) => `  ${text}`), ""];
 }
 
 function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string {
@@ -128,7 +117,6 @@ function verifyDocument({
     size: report.size,
     findings: report.findings,
     added,
-    repair: report.repair,
     milliseconds,
     written,
     replay,

@@ -106,6 +106,7 @@ export async function verifyFile(
     const after = ranks.flatMap((rank) => lineBefore(checked.hosts, containers, rank, place) ?? []);
     return { ranks, statement: text, after: [...new Set(after)] };
   };
+  const added = repaired === null ? null : repaired.added.map(linesOf);
   const milliseconds = performance.now() - start;
   const written: string[] = [];
   const program = checked.program === null ? null : checked.reported;
@@ -121,10 +122,7 @@ export async function verifyFile(
     return failure === null;
   };
   if (flags.report !== undefined) {
-    const repair =
-      repaired === null
-        ? (report.repair ?? []).map(({ text }) => text)
-        : repaired.added.map((each) => addedText(linesOf(each), flags.devices));
+    const repair = (added ?? []).map((each) => addedText(each, flags.devices));
     const { hosts } = checked;
     const dump = text === null || linesOfDump === null ? null : { text, lineOf: linesOfDump };
     const data = verifyReport({ title: file, hosts, dump, program, report, repair, replay: replayOf("order.txt") });
@@ -133,7 +131,6 @@ export async function verifyFile(
   if (flags.repair !== undefined && repaired !== null) {
     await write("--repair", flags.repair, repairedText(repaired));
   }
-  const added = repaired === null ? null : repaired.added.map(linesOf);
   const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
   let replay: string | null = null;
   if (flags.counterexample !== undefined && found !== null) {

@@ -24,7 +24,7 @@ interface Side {
 }
 
 /** The visits of both, in the intended order. */
-export function intendedOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [number, number] {
+function intendedOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [number, number] {
   const [first, second] = inOrder(graph, table, conflict);
   return [first.access.visit, second.access.visit];
 }

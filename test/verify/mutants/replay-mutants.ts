@@ -1,6 +1,6 @@
 /**
- * Replays the wrong ones among every `step`-th mutant of the programs, and counts what the verifier's schedules and
- * repairs do.
+ * Replays the wrong ones among every `step`-th mutant of the programs, and counts what the verifier's schedules
+ * show.
  */
 import { link } from "../../../src/commands/link/link.ts";
 import { mutants } from "./mutate.ts";
@@ -14,14 +14,13 @@ export interface ReplayCounts {
   readonly differs: number;
   /** One of the verifier's schedules does. */
   readonly shown: number;
-  readonly repaired: number;
 }
 
-export const noReplays: ReplayCounts = { wrong: 0, differs: 0, shown: 0, repaired: 0 };
+export const noReplays: ReplayCounts = { wrong: 0, differs: 0, shown: 0 };
 
 export interface ReplayTally {
   readonly replays: ReplayCounts;
-  /** A program, a mutant and the fault in the verifier's interleavings or repair. */
+  /** A program, a mutant and the fault in the verifier's interleavings. */
   readonly complaints: readonly string[];
 }
 
@@ -40,7 +39,6 @@ export async function replayMutants(programs: readonly SmallProgram[], step: num
         wrong: replays.wrong + 1,
         differs: replays.differs + (replay.differs ? 1 : 0),
         shown: replays.shown + (replay.shown ? 1 : 0),
-        repaired: replays.repaired + (replay.repaired ? 1 : 0),
       };
       if (replay.complaint !== null) complaints.push(`${name}; ${what}: ${replay.complaint}`);
     }

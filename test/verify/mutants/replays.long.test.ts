@@ -1,6 +1,5 @@
 /**
- * Wherever an order of a wrong mutant gives other outputs, a schedule of the verifier does; the repaired program gives
- * the intact one's. A part of all mutants; `npm run test:campaign -- replays` replays more of them, and replays.md has
+ * Wherever an order of a wrong mutant gives other outputs, a schedule of the verifier does. A part of all mutants; `npm run test:campaign -- replays` replays more of them, and replays.md has
  * the numbers.
  */
 import { describe, expect, it } from "vitest";
@@ -24,11 +23,10 @@ const sizes: readonly Size[] = [
 ];
 
 describe.each(sizes)("$devices devices and $streams streams", ({ devices, streams, step, model }) => {
-  it(`one of ${step} mutants: schedules show what can differ, repairs mend it`, async () => {
+  it(`one of ${step} mutants: schedules show what can differ`, async () => {
     const { replays, complaints } = await replayMutants(await smallPrograms(devices, streams, model), step);
     expect(complaints).toEqual([]);
     expect(replays.wrong).toBeGreaterThan(0);
     expect(replays.shown).toBeGreaterThan(0);
-    expect(replays.repaired).toBeGreaterThan(0);
   }, 120_000);
 });
