@@ -198,8 +198,14 @@ export function compileFirstRanks(source: ProgramSource, given: CompileOptions, 
  * recorded Program, so both Programs are verified.
  */
 export function verified(compilation: AnyCompilation, given: VerifyOptions = {}): Compilation {
-  const options = { full: compilation.options.verify === "full", ...given };
-  const { recorded, program, warnings, hosts } = compilation;
+  const { recorded, program, warnings, hosts, decomposed } = compilation;
+  const isLowered = decomposed !== undefined || compilation.options.regions !== undefined;
+  const { notes = true } = given;
+  const options: VerifyOptions = {
+    full: compilation.options.verify === "full",
+    ...given,
+    notes: notes && (isLowered ? "lowered" : notes),
+  };
   if (program !== recorded && hidesEvents(compilation.options)) {
     // Only a wrong Program's report is shown, which has no notes.
     const report = verifiedReport(recorded, { ...options, notes: false });

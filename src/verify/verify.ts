@@ -15,7 +15,7 @@ import { malformedAt } from "./check/structure/demand.ts";
 import { checkApart, checkTables } from "./check/structure/tables.ts";
 import { checkTransfer } from "./check/structure/transfers.ts";
 import { proveByClasses } from "./classes/prove-classes.ts";
-import { noteFindings } from "./explain/notes.ts";
+import { noteFindings, type WantedNotes } from "./explain/notes.ts";
 import { problemFinding } from "./explain/problem-finding.ts";
 import { toFindings } from "./explain/to-findings.ts";
 import type { Finding } from "./finding.ts";
@@ -27,8 +27,11 @@ export interface VerifyOptions {
    * Default: true. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
-  /** Whether a correct Program gets notes on possible improvements. Default: true. */
-  readonly notes?: boolean;
+  /**
+   * Whether a correct Program gets notes on possible improvements. Default: true. `lowered`: but not on waits that add
+   * no order, because the compiler wrote them.
+   */
+  readonly notes?: WantedNotes;
   /**
    * Whether every rank is verified, even if one rank of each class stands for the others
    * (src/verify/classes/README.md). The report is the same. Default: false.
@@ -74,7 +77,7 @@ export function verify(
   const problems = findProblems(graph, table, onProgress);
   const isWrong = !problems.every(isWarning);
   // Only a correct Program gets notes.
-  const noted = notes && !isWrong ? noteFindings(graph, table) : [];
+  const noted = notes !== false && !isWrong ? noteFindings(graph, table, notes) : [];
   const findings = [
     ...toFindings(
       graph,
@@ -91,7 +94,7 @@ export function verify(
 }
 
 /** The report of a Program that is proven by class; null if it is not, and all ranks are to be verified. */
-export function verifyClasses(program: Program, notes: boolean, onProgress?: OnProgress): VerifyReport | null {
+export function verifyClasses(program: Program, notes: WantedNotes, onProgress?: OnProgress): VerifyReport | null {
   const proof = proveByClasses(program, notes, leastRanks, onProgress);
   return proof === null ? null : { ok: true, findings: [], size: sizeOf(program, proof) };
 }

@@ -14,6 +14,8 @@ import {
   record,
   verify,
 } from "@braid-compiler/braid";
+import { at } from "../../src/support/invariant.ts";
+import { exampleFusion } from "../support/example-program.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { verifyLists } from "../support/verify-lists.ts";
 
@@ -96,7 +98,9 @@ describe("iterations-serialized", () => {
   });
 });
 
-describe("redundant-synchronization", () => {
+const redundant = "redundant-synchronization";
+
+describe(redundant, () => {
   test("a stream that is waited for twice", () => {
     const found = notesOf((h) => {
       const a = h.input([4]);
@@ -114,6 +118,17 @@ describe("redundant-synchronization", () => {
     });
     expect(found.map(({ code, severity }) => [code, severity])).toEqual([["redundant-synchronization", "note"]]);
     expect(found[0]?.commands[0]?.statement).toMatch(/^Synchronize/);
+  });
+
+  test("not of a wait that the compiler wrote, which nobody can remove", async () => {
+    const fusion = await exampleFusion("hosts/llama.ts", 8, { BACKWARD: 1 });
+    const { hosts, program, report } = compile(fusion, { devices: 8, schedule: {} });
+    expect(report.findings).toEqual([]);
+    // The same host programs, given as written by hand, by class and rank by rank.
+    const codes = (found: readonly Finding[]): readonly string[] => [...new Set(found.map(({ code }) => code))];
+    expect(codes(compile((rank) => at(hosts, rank), { devices: 8 }).report.findings)).toEqual([redundant]);
+    expect(codes(verify(program, { full: true }).findings)).toEqual([redundant]);
+    expect(verify(program, { full: true, notes: "lowered" }).findings).toEqual([]);
   });
 });
 

@@ -31,7 +31,14 @@ import {
   rotations,
   withGenerator,
 } from "./rank-group.ts";
-import { ends, isSynchronization, type Iteration, neighboursOnOtherStreams, statementKey } from "../explain/notes.ts";
+import {
+  ends,
+  isSynchronization,
+  type Iteration,
+  neighboursOnOtherStreams,
+  statementKey,
+  type WantedNotes,
+} from "../explain/notes.ts";
 import type { ClockRows } from "../order/known.ts";
 
 /** The size of a correct Program without notes. */
@@ -47,7 +54,7 @@ const mostRanks = 4096;
 /** Null if the proof by class finds nothing out, or if there are fewer ranks than `leastRanks`. */
 export function proveByClasses(
   program: Program,
-  notes: boolean,
+  notes: WantedNotes,
   leastRanks = 2,
   onProgress?: OnProgress,
 ): ClassProof | null {
@@ -89,7 +96,7 @@ function ifWellFormed<T>(find: () => T | null): T | null {
   }
 }
 
-function proveChecked(mapped: Mapped, notes: boolean, onProgress?: OnProgress): ClassProof | null {
+function proveChecked(mapped: Mapped, notes: WantedNotes, onProgress?: OnProgress): ClassProof | null {
   if (mapped.program.ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
   onProgress?.("verifying: comparing the ranks");
   const group = knownGroupOf(mapped.program, () => mapped);
@@ -138,7 +145,12 @@ function* candidates(program: Program): Generator<RankPermutation> {
   yield* meshRotations(program);
 }
 
-function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean, onProgress?: OnProgress): ClassProof | null {
+function proveClasses(
+  mapped: Mapped,
+  group: RankGroup,
+  notes: WantedNotes,
+  onProgress?: OnProgress,
+): ClassProof | null {
   const { program, participants, nodeBase } = mapped;
   // What the lists of the representatives allocate, and the buffers of these ranks, are as in the other ranks.
   const ranks = representativesOf(group).map((rank) => at(program.ranks, rank));
@@ -150,7 +162,7 @@ function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean, onProgre
   const graph = createClassGraph(program, group, participants, nodeBase);
   const { representatives, nodesOf, parts } = graph;
   for (const rank of representatives) checkRank(program, at(program.ranks, rank));
-  const observer = notes ? createClassNotes(graph) : withoutNotes;
+  const observer = notes === false ? withoutNotes : createClassNotes(graph, notes);
   if (!representatives.every((rank) => operandsFit(program, rank))) return null;
   if (!endsInOneQueue(graph) || !sweepClasses(graph, observer, allocated, onProgress) || observer.mayHaveNotes())
     return null;
@@ -230,7 +242,7 @@ const withoutNotes: ClassNotes = { starts: () => {}, waits: () => {}, mayHaveNot
  * Whether a correct Program may get notes (explain/notes.ts): a needless wait, iterations in series, a buffer that some
  * ranks keep. Which notes, and where, only the proof of every rank says.
  */
-function createClassNotes(graph: ClassGraph): ClassNotes {
+function createClassNotes(graph: ClassGraph, wanted: WantedNotes): ClassNotes {
   const { nodesOf, chainOf, rankOf, firstNode, program } = graph;
   const position = new Int32Array(graph.nodeCount);
   for (const nodes of nodesOf.values()) for (const [i, node] of nodes.entries()) position[node] = i + 1;
@@ -249,6 +261,7 @@ function createClassNotes(graph: ClassGraph): ClassNotes {
       }
     },
     waits: (node, known, { row, chain: from, position: reached }) => {
+      if (wanted === "lowered") return;
       const own = at(chainOf, node);
       const adds = (chain: number, before: number, after: number): boolean =>
         chain !== own && workOf(chain, after) > workOf(chain, before);

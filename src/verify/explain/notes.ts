@@ -8,8 +8,16 @@ import { captureOrders, sweep } from "../order/sweep.ts";
 import { placeOf, placeText } from "./places.ts";
 import type { RawFinding } from "./to-findings.ts";
 
-export function noteFindings(graph: Graph, table: RegionTable): readonly RawFinding[] {
-  return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph), ...stateNotes(graph)];
+/** Whether there are notes; `lowered`: all but those on waits, of a Program whose host programs a person did not write. */
+export type WantedNotes = boolean | "lowered";
+
+export function noteFindings(graph: Graph, table: RegionTable, wanted: WantedNotes): readonly RawFinding[] {
+  return [
+    ...(wanted === "lowered" ? [] : redundancyNotes(graph)),
+    ...serializationNotes(graph, table),
+    ...leakNotes(graph),
+    ...stateNotes(graph),
+  ];
 }
 
 /** Outputs that are copied over inputs, where they could be written over them. */
