@@ -46,7 +46,7 @@ describe("the braid process", () => {
     const { status, out, err } = await node(main, "lower", "never.ts");
     expect([status, out]).toEqual([2, ""]);
     expect(err).toContain(
-      "error[program-threw]: the program file waits for something that never happens\n  at: never.ts\n",
+      "error[program-threw]: the program file does not finish\n  at: never.ts\n  found: an await that does not settle\n",
     );
   });
 

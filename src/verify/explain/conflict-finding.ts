@@ -23,12 +23,6 @@ interface Side {
   readonly place: CommandPlace;
 }
 
-/** The visits of both, in the intended order. */
-function intendedOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [number, number] {
-  const [first, second] = inOrder(graph, table, conflict);
-  return [first.access.visit, second.access.visit];
-}
-
 /** Ordered by the program of the rank that owns the memory. */
 function inOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [Side, Side] {
   const { program } = graph;
