@@ -1,5 +1,5 @@
 /** What the compiler is given for a state. */
-import { loaderOf } from "../../src/import/loader.ts";
+import { loaderOf, startBytes } from "../../src/import/loader.ts";
 import { type Document, paneFor, type State } from "./state.ts";
 
 export const usualDevices = 4;
@@ -102,10 +102,10 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "transformer/weight-prefetch": { M: "16384", H: "8192" },
 };
 
-/** By the end of its name; what is none of the others is a dump, perhaps with other output around it. */
-export function kindOfFile(name: string): Document["kind"] | "profile" {
+/** By its name and how it begins; what is none of the others is a dump, perhaps with other output around it. */
+export function kindOfFile(name: string, text = ""): Document["kind"] | "profile" {
   if (name.endsWith(".json")) return "profile";
-  if (loaderOf(name)?.content === "text") return "model";
+  if (loaderOf(name, text.slice(0, startBytes))?.content === "text") return "model";
   return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
 }
 
@@ -114,6 +114,7 @@ export function newDocument(text: string): Document {
   const isDump = /^%HostIrContainer\b/mu.test(text) && !/^export default\b/mu.test(text);
   const isModel = /^(?:module|func\.func|sdy\.mesh)\b/mu.test(text) && /\b(?:stablehlo|sdy)\./u.test(text);
   if (isModel) return { kind: "model", name: "untitled.mlir", text };
+  if (kindOfFile("untitled.txt", text) === "model") return { kind: "model", name: "untitled.fx", text };
   return isDump ? { kind: "dump", name: "untitled.hir", text } : { kind: "program", name: "untitled.ts", text };
 }
 

@@ -6,7 +6,7 @@ import type { Store } from "./store.ts";
 async function openFile(file: File, store: Store): Promise<void> {
   const { name } = file;
   const text = await file.text();
-  const kind = kindOfFile(name);
+  const kind = kindOfFile(name, text);
   if (kind === "profile") await openProfile(name, text, store);
   else store.change({ kind: "open", document: { kind, name, text }, params: {} });
 }

@@ -1,11 +1,8 @@
 /** `importModel`: a model file of any format as a Fusion. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type ByteSource, sourceOfBytes } from "./byte-source.ts";
-import { flightRecords, type Loader, loaderOf, loaders } from "./loader.ts";
+import { flightRecords, type Loader, loaderOf, loaders, startBytes } from "./loader.ts";
 import type { ImportedModel, ImportOptions } from "./model.ts";
-
-/** Files begin with what tells their format within this many bytes. */
-const startBytes = 256;
 
 /**
  * The program of a model file: its text, or its bytes where the format is not text, as a whole or read in parts. The

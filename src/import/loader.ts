@@ -8,6 +8,8 @@ interface LoaderOf<Content> {
   readonly suffixes: readonly string[];
   /** Whether a file may have the format that begins like this, one character a byte, for a name that does not tell. */
   readonly magic: RegExp;
+  /** Whether texts that begin so are of the format, even if their names are those of dumps. */
+  readonly isCertain?: true;
   /** The number of devices that a file says at its start; null for one that has to be read. */
   readonly devices?: (model: Content) => number | null;
   /** The reader, which throws `model-syntax`, `model-unsupported`, `model-invalid`. */
@@ -45,7 +47,8 @@ export const loaders: readonly Loader[] = [
     name: "PyTorch's FX graphs",
     suffixes: [".fx"],
     magic:
-      /^\s*(?:ExportedProgram:|class (?:GraphModule|<lambda>)\(|def forward\(self|(?:\[rank\d+\]:)?[CEIVW]\d{4} \S+ \d+ \S+\] )/u,
+      /^\s*(?:ExportedProgram:|class [\w<>]+\(torch\.nn\.Module\):|def forward\(|(?:\[rank\d+\]:)?[CEIVW]\d{4} [^\n]*\[__\w+\] )/u,
+    isCertain: true,
     content: "text",
     reader: async () => (await import("./torch-export/import-torch-export.ts")).importFxText,
     options: ["plan", "devices", "gradients", "wrt", "apart"],
@@ -81,7 +84,15 @@ export const profilerTraces = {
   magic: /^(?:\p{Cc}\u008b|\s*\{\s*"schemaVersion"\s*:)/u,
 } as const;
 
-/** The loader for a file of this name; null if no format has such files. */
-export function loaderOf(file: string): Loader | null {
-  return loaders.find(({ suffixes }) => suffixes.some((suffix) => file.endsWith(suffix))) ?? null;
+/** How files begin, in bytes: as much as tells their format. */
+export const startBytes = 256;
+
+/**
+ * The loader for a file of this name, or for one of a name that any text may have which begins like `start`; null if no
+ * format has such files.
+ */
+export function loaderOf(file: string, start = ""): Loader | null {
+  const named = loaders.find(({ suffixes }) => suffixes.some((suffix) => file.endsWith(suffix)));
+  const isText = /\.(?:txt|log|out)$/u.test(file);
+  return named ?? (isText ? loaders.find(({ magic, isCertain }) => isCertain && magic.test(start)) : null) ?? null;
 }

@@ -20,6 +20,8 @@ export type Expression = { readonly position: number } & (
 export interface PythonArgument {
   /** Of a keyword argument. */
   readonly name: string | null;
+  /** Of the name, or else of the value. */
+  readonly position: number;
   readonly value: Expression;
 }
 
@@ -318,8 +320,9 @@ function createReader(source: DumpSource, tokens: readonly Token[], returns: boo
     const args: PythonArgument[] = [];
     while (!is(")")) {
       const value = expressionHere();
-      if (value.kind === "name" && accept("=")) args.push({ name: value.name, value: expressionHere() });
-      else args.push({ name: null, value });
+      const { position } = value;
+      if (value.kind === "name" && accept("=")) args.push({ name: value.name, position, value: expressionHere() });
+      else args.push({ name: null, position, value });
       if (!accept(",")) break;
     }
     expect(")");

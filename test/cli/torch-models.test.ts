@@ -77,6 +77,22 @@ it("verify, explain and lower take the file and its plan", async () => {
   expect(succeeded(await cli("lower", mlp, "--plan", plan))).toContain("type=Allreduce");
 });
 
+it("takes a graph in a file of tlparse, which is known by how it begins", async () => {
+  const graph = fixture("tlparse/aot_backward_graph_6.txt");
+  expect(succeeded(await cli("verify", graph))).toContain("ok; 8 devices");
+  const explained = await cli("explain", graph, "--profile", "4xH200", "--schedule", "attention=ops");
+  expect([explained.status, explained.out.includes("predicted on 8 devices")]).toEqual([0, true]);
+  const { status, out } = await cli("run", graph, "--devices", "2", "--check");
+  expect([status, out.includes("getitem_20")]).toEqual([0, true]);
+});
+
+it("refuses an unknown keyword of a graph, at its place", async () => {
+  const graph = folder.write("graph.txt", 'def forward(self, x: "f32[2]"):\n    y = torch.neg(x, times = 2)\n');
+  const { status, err } = await cli("run", graph);
+  expect([status, err.match(/error\[/gu)?.length]).toEqual([2, 1]);
+  expect(err.replaceAll(/\s+/gu, " ")).toMatch(/keyword times of neg at: \S*graph\.txt:2:22/u);
+});
+
 describe("refusals end with 2 and one message", () => {
   const dynamic = fixture("mlp-dynamic.pt2");
   it.each<readonly [string, () => readonly string[], RegExp]>([

@@ -285,8 +285,14 @@ describe("files", () => {
     ["x.json", "profile"],
     ["x.hir", "dump"],
     ["run.log", "dump"],
-  ])("%s is a %s", (name, kind) => {
-    expect(kindOfFile(name)).toBe(kind);
+    ["aot_joint_graph_4.txt", "model", "class inner_f(torch.nn.Module):\n    def forward("],
+    ["dump.txt", "dump", "class of 2024\n%HostIrContainer { }"],
+  ])("%s is a %s", (name, kind, text?: string) => {
+    expect(kindOfFile(name, text)).toBe(kind);
+  });
+
+  it("a graph that was pasted is a model", () => {
+    expect(newDocument("class <lambda>(torch.nn.Module):\n    def forward(self):").name).toBe("untitled.fx");
   });
 });
 

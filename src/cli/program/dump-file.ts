@@ -1,21 +1,46 @@
 /** Tells dumps and model files from program files. A program file loads no reader of either. */
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import path from "node:path";
 import { type MemoryModel, memoryModels } from "../../compile/memory-models.ts";
 import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { loaderOf } from "../../import/loader.ts";
+import { type Loader, loaderOf, startBytes } from "../../import/loader.ts";
 
 /** `.log` and `.txt`: a dump may be surrounded by other output. */
 export const dumpExtensions = [".hir", ".txt", ".log", ".out"] as const;
 
 export function isDumpFile(file: string): boolean {
+  return isDumpName(file) && !isModelFile(file);
+}
+
+function isDumpName(file: string): boolean {
   const extension = path.extname(file);
   return dumpExtensions.some((known) => known === extension);
 }
 
 /** A file of a framework, which a row of the loaders reads. */
 export function isModelFile(file: string): boolean {
-  return loaderOf(file) !== null;
+  return loaderOfFile(file) !== null;
+}
+
+/** By the name of the file, or by its first bytes if a dump may have that name. */
+export function loaderOfFile(file: string): Loader | null {
+  return loaderOf(file, isDumpName(file) ? startOf(file) : "");
+}
+
+/** The first bytes, a character each; none of what is no file that can be read, which its reader refuses. */
+export function startOf(name: string): string {
+  try {
+    const file = openSync(name, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      const bytes = Buffer.alloc(startBytes);
+      return fstatSync(file).isFile() ? bytes.toString("latin1", 0, readSync(file, bytes, 0, startBytes, 0)) : "";
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return "";
+  }
 }
 
 /**

@@ -7,10 +7,11 @@ import type { GivenOptions, LoweringName } from "../../compile/options.ts";
 import { requireKnownParameters } from "../../compile/program/known-parameters.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { importModel } from "../../import/import-model.ts";
-import { loaderOf, loaders } from "../../import/loader.ts";
+import { loaders } from "../../import/loader.ts";
 import type { ImportedModel, ImportedInput } from "../../import/model.ts";
 import { systemReason } from "../../support/wording.ts";
 import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
+import { loaderOfFile } from "./dump-file.ts";
 import { splitBackward } from "../../compile/split-backward.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { at } from "../../support/invariant.ts";
@@ -19,7 +20,7 @@ import { at } from "../../support/invariant.ts";
 export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
   const { entry, gradients, devices, half, fold } = flags;
   requireGradients(flags);
-  const model = await (loaderOf(file)?.content === "text" ? readRegularText(file) : regularSource(file)).catch(
+  const model = await (loaderOfFile(file)?.content === "text" ? readRegularText(file) : regularSource(file)).catch(
     (error: unknown) => unreadable(file, error),
   );
   const plan = flags.plan === undefined || flags.plan === "auto" ? flags.plan : await planIn(flags.plan);
@@ -48,7 +49,7 @@ function requireGradients({ gradients, half }: ModelFlags): void {
 
 /** The number of devices that a file names; null for none. Throws what `loadModel` throws. */
 export async function devicesOfModel(file: string, flags: ModelFlags): Promise<number | null> {
-  const loader = loaderOf(file);
+  const loader = loaderOfFile(file);
   if (loader?.content === "text" && loader.devices !== undefined) {
     const text = await readRegularText(file).catch((error: unknown) => unreadable(file, error));
     const devices = loader.devices(text);

@@ -1,14 +1,11 @@
 /** Tells flight records and traces of PyTorch, by what they begin with, from programs and plans. */
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { readRegularFile, regularSource } from "../../backends/regular-file.ts";
+import { readRegularFile } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/wording.ts";
 import { isPlan } from "../plan/is-plan.ts";
-import { isDumpFile, isModelFile } from "./dump-file.ts";
-
-/** Records begin with what tells them within this many bytes. */
-const startBytes = 256;
+import { isDumpFile, isModelFile, startOf } from "./dump-file.ts";
 
 /** A kind of record, one of each rank: what wrote it, what it is called, and how it begins. */
 export interface RecordKind {
@@ -39,15 +36,8 @@ export async function recordFilesIn(files: readonly string[], kind: RecordKind):
 async function recordsAt(file: string, kind: RecordKind): Promise<readonly string[]> {
   if (isDumpFile(file) || isModelFile(file) || (await isPlan(file))) return [];
   const names = await readdir(file).catch(() => null);
-  if (names === null) return (await isRecord(file, kind)) ? [file] : [];
-  const inside = names.toSorted().map((name) => path.join(file, name));
-  const are = await Promise.all(inside.map((each) => isRecord(each, kind)));
-  return inside.filter((_, i) => are[i]);
-}
-
-async function isRecord(file: string, { magic }: RecordKind): Promise<boolean> {
-  const source = await regularSource(file).catch(() => null);
-  return source !== null && magic.test(String.fromCharCode(...source.read(0, startBytes)));
+  const files = names === null ? [file] : names.toSorted().map((name) => path.join(file, name));
+  return files.filter((each) => kind.magic.test(startOf(each)));
 }
 
 /** `what`: `flight record`. Throws `file-unreadable`. */

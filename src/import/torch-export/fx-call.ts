@@ -1,5 +1,6 @@
 /** The calls of an FX graph's text as ops with arguments by name. */
 import { type DumpSource, failAt } from "../../host/syntax/text/source.ts";
+import { pushTo } from "../../support/invariant.ts";
 import type { Expression } from "../python.ts";
 import { atenOverloads } from "./build.ts";
 import { type Argument, torchDTypesByName } from "./graph.ts";
@@ -39,20 +40,61 @@ const functionals: Readonly<Record<string, Functional>> = {
     op: "cross_entropy_loss",
     parameters: "self target weight size_average ignore_index reduce reduction label_smoothing".split(" "),
   },
+  dropout: { op: "dropout", parameters: ["input", "p", "train", "inplace"] },
+  log_softmax: { op: "log_softmax", parameters: ["self", "dim", "_stacklevel", "dtype"] },
   mse_loss: { op: "mse_loss", parameters: ["self", "target", "size_average", "reduce", "reduction"] },
+  softmax: { op: "softmax", parameters: ["self", "dim", "_stacklevel", "dtype"] },
 };
+
+/** Keywords of Python's functions, by the names of the schema. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ["axis", "dim"],
+  ["keepdims", "keepdim"],
+  ["training", "train"],
+]);
+
+/** Methods that convert. */
+const conversions: ReadonlyMap<string, string> = new Map([
+  ["float", "float32"],
+  ["double", "float64"],
+  ["half", "float16"],
+  ["bfloat16", "bfloat16"],
+  ["int", "int32"],
+  ["long", "int64"],
+  ["bool", "bool"],
+]);
+
+/** What the overloads of an op call their parameters, by its name without that of an overload. */
+const parameterNames: ReadonlyMap<string, readonly string[]> = namesByPacket();
+
+function namesByPacket(): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, string[]>();
+  for (const [target, { parameters, keywords }] of atenOverloads) {
+    for (const name of [...parameters, ...keywords]) pushTo(names, packetOf(target), name);
+  }
+  return names;
+}
+
+function packetOf(target: string): string {
+  return target.slice(0, target.lastIndexOf("."));
+}
 
 /** Methods that take a list as its items. */
 const spread: ReadonlySet<string> = new Set(["view", "reshape", "permute", "expand", "repeat"]);
 
 interface Given {
   readonly name: string | null;
+  readonly position: number;
   readonly value: Argument;
 }
 
 /** Null for what is no call. Throws `model-invalid`, `model-unsupported`. */
 export function fxCall(source: DumpSource, expression: Expression, valueOf: ValueOf): FxCall | null {
-  const given = (value: Expression): Given => ({ name: null, value: argumentOf(source, value, valueOf) });
+  const given = (value: Expression): Given => ({
+    name: null,
+    position: value.position,
+    value: argumentOf(source, value, valueOf),
+  });
   if (expression.kind === "binary") {
     const name = operators.get(expression.operator) ?? "";
     return called(source, expression, `torch.${name}`, [expression.left, expression.right].map(given));
@@ -60,11 +102,15 @@ export function fxCall(source: DumpSource, expression: Expression, valueOf: Valu
   if (expression.kind === "negative") return called(source, expression, "torch.neg", [given(expression.of)]);
   if (expression.kind !== "call") return null;
   const { callee, args } = expression;
-  const all = args.map(({ name, value }): Given => ({ name, value: argumentOf(source, value, valueOf) }));
+  const all = args.map(({ value, ...each }): Given => ({ ...each, value: argumentOf(source, value, valueOf) }));
   const path = attributePath(callee) ?? "";
   if (path.startsWith("torch.")) return called(source, expression, path, all);
-  if (callee.kind === "attribute")
-    return called(source, expression, `torch.${callee.name}`, [given(callee.of), ...all]);
+  if (callee.kind === "attribute") {
+    const dtype = torchDTypesByName.get(conversions.get(callee.name) ?? "");
+    const to = dtype && { name: null, position: expression.position, value: { kind: "dtype", dtype } as const };
+    const name = to === undefined ? callee.name : "to";
+    return called(source, expression, `torch.${name}`, [given(callee.of), ...(to === undefined ? all : [to])]);
+  }
   return failAt(source, expression.position, "model-unsupported", "the call of a function that is no op", {
     expected: "calls of torch, and of methods of tensors",
     help: "print the graph after export or of AOTAutograd, which has ATen ops alone",
@@ -91,6 +137,13 @@ function called(source: DumpSource, { position }: Expression, path: string, all:
   // An op that Braid does not have may be one that nothing reads: its arguments have no names.
   const known = atenOverloads.get(functionalTarget(target));
   const parameters = functional?.parameters ?? known?.parameters ?? given.map((_, i) => `argument ${i}`);
+  const names = known && [...parameters, ...(parameterNames.get(packetOf(functionalTarget(target))) ?? [])];
+  const refuse = (at: number, what: string, found: string): never =>
+    failAt(source, at, "model-unsupported", `Braid does not read ${what} of ${isOp ? target.slice(10) : name}`, {
+      found,
+      expected: [...new Set(names ?? parameters)].join(", "),
+      help: "leave it out of the model, and print its graph again",
+    });
   const inputs = new Map<string, Argument>();
   given.forEach((each, i) => {
     const isList = !isOp && spread.has(name) && i >= parameters.length - 1 && count > parameters.length;
@@ -100,19 +153,49 @@ function called(source: DumpSource, { position }: Expression, path: string, all:
         given.slice(parameters.length - 1).map(({ value }) => value),
       );
     else if (each.name !== null) {
-      const isSelf = each.name === "input" && parameters[0] === "self";
-      inputs.set(isSelf ? "self" : each.name, each.value);
+      const other = each.name === "input" ? parameters[0] : otherNames.get(each.name);
+      const own = isOp || other === undefined ? each.name : other;
+      if (names?.includes(own) === false) refuse(each.position, `the keyword ${each.name}`, each.name);
+      inputs.set(own, each.value);
     } else if (parameters[i] !== undefined) inputs.set(parameters[i], each.value);
     // Python's functions have further parameters.
     else if (isOp || (each.value !== null && each.value !== false)) {
-      failAt(source, position, "model-unsupported", `Braid does not read argument ${i + 1} of ${name}`, {
-        found: `${count} arguments`,
-        expected: parameters.join(", "),
-        help: "leave it out of the model, and print its graph again",
-      });
+      refuse(position, `argument ${i + 1}`, `${count} arguments`);
     }
   });
   return { target, inputs };
+}
+
+/** `x[(Ellipsis, 0, slice(None, 8, None), None)]` as views, each of the one before. Null for another index. */
+export function indexViews(index: Expression, rank: number): readonly FxCall[] | null {
+  const items = index.kind === "list" ? index.items : [index];
+  const wordOf = (item: Expression): string | null => (item.kind === "name" ? item.name : null);
+  const others = items.filter((item) => wordOf(item) === null).length;
+  const calls: FxCall[] = [];
+  let dim = 0;
+  const add = (axes: 0 | 1, op: string, args: Readonly<Record<string, Argument>>): void => {
+    calls.push({ target: `torch.ops.aten.${op}`, inputs: new Map(Object.entries({ dim, ...args })) });
+    dim += axes;
+  };
+  for (const item of items) {
+    const bounds = item.kind === "call" && wordOf(item.callee) === "slice" ? item.args.map(({ value }) => value) : null;
+    const [start, end, step] = (bounds ?? [item]).map(wholeIn);
+    if (wordOf(item) === "Ellipsis") dim += rank - others;
+    else if (wordOf(item) === "None") add(1, "unsqueeze.default", {});
+    else if (bounds?.length === 3 && start !== undefined && end !== undefined && step !== undefined)
+      add(1, "slice.Tensor", { start, end, step });
+    else if (bounds === null && typeof start === "number") add(0, "select.int", { index: start });
+    else return null;
+  }
+  return calls.length === 0 ? null : calls;
+}
+
+/** Null for None; undefined for another expression. */
+function wholeIn(expression: Expression): number | null | undefined {
+  if (expression.kind === "name") return expression.name === "None" ? null : undefined;
+  const sign = expression.kind === "negative" ? -1 : 1;
+  const of = expression.kind === "negative" ? expression.of : expression;
+  return of.kind === "number" && !of.isFloat ? sign * of.value : undefined;
 }
 
 /** The first overload that takes so many arguments. */

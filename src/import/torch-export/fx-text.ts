@@ -7,8 +7,16 @@ import { type DumpSource, failAt, sourcePlaceAt } from "../../host/syntax/text/s
 import type { CallSite } from "../../support/call-site.ts";
 import { at, countWhile } from "../../support/invariant.ts";
 import { type Expression, type PythonStatement, readPython } from "../python.ts";
-import { type FxCall, fxCall, attributePath } from "./fx-call.ts";
-import { type GraphInput, type GraphNode, type Size, type TensorMeta, torchDTypesByName } from "./graph.ts";
+import { type FxCall, fxCall, attributePath, indexViews } from "./fx-call.ts";
+import {
+  type Argument,
+  type GraphInput,
+  type GraphNode,
+  isValue,
+  type Size,
+  type TensorMeta,
+  torchDTypesByName,
+} from "./graph.ts";
 import { withoutInPlace } from "./in-place.ts";
 import type { ExportedProgram } from "./read.ts";
 
@@ -46,11 +54,14 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     });
   };
   const opaque = new Set(["None"]);
+  /** Of a random generator, which no op reads without dropout. */
+  const isState = (name: string): boolean => tensors.get(name)?.dtype.name === "uint64";
   /** A parameter without a shape may be one that no op reads: a size, or a mesh. */
   const input = (value: string, annotation: Expression | null, kind: GraphInput): void => {
     define(value, annotation);
-    inputs.push(tensors.has(value) ? kind : { kind: "fixed" });
-    if (!tensors.has(value)) opaque.add(value);
+    const isOpaque = !tensors.has(value) || isState(value);
+    inputs.push(isOpaque ? { kind: "fixed" } : kind);
+    if (isOpaque) opaque.add(value);
   };
   const valueOf = (name: string, position: number): string | null => {
     const value = values.get(name);
@@ -62,7 +73,10 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
   };
   const node = (name: string, position: number, call: FxCall): void => {
     const own: string[] = [];
-    nodes.push({ ...call, name, position, results: own });
+    const plain = (argument: Argument): Argument =>
+      isValue(argument) && isState(argument.name) ? { kind: "other", text: argument.name } : argument;
+    const given = new Map([...call.inputs].map(([parameter, argument]) => [parameter, plain(argument)]));
+    nodes.push({ target: call.target, inputs: given, name, position, results: own });
     results.set(name, own);
   };
   const assign = ({ targets, annotation, value, position }: Assignment): void => {
@@ -80,13 +94,21 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
     }
     if (value.kind === "name") return void values.set(name, values.get(value.name) ?? refuse(source, position));
     const { of, at: index } = value.kind === "index" ? value : { of: null, at: null };
-    const list = of?.kind === "name" && !tensors.has(of.name) ? results.get(of.name) : undefined;
+    const read = of?.kind === "name" ? (values.get(of.name) ?? of.name) : "";
+    const list = tensors.has(read) ? undefined : results.get(read);
+    const views = index === null ? null : indexViews(index, tensors.get(read)?.sizes.length ?? 0);
     if (list !== undefined && index?.kind === "number") {
       if (!(index.value < mostResults) || index.isFloat) return refuse(source, index.position);
       const known = list[index.value];
       if (known !== undefined) return void values.set(name, known);
       list[index.value] = name;
       results.set(name, []);
+    } else if (tensors.has(read) && views !== null) {
+      views.forEach(({ target, inputs: given }, i) => {
+        const self: Argument = { kind: "value", name: i === 0 ? read : `${name}.${i - 1}` };
+        const inputs = new Map([["self", self], ...given]);
+        node(i === views.length - 1 ? name : `${name}.${i}`, position, { target, inputs });
+      });
     } else node(name, position, fxCall(source, value, valueOf) ?? refuse(source, position));
     define(name, annotation);
   };
@@ -102,6 +124,10 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
       kind === "user" ? { kind, value: name } : { kind, value: name, name: own },
     );
   }
+  // A joint graph takes lists of them.
+  for (const [name, annotation] of bare) {
+    if (!values.has(name)) input(name, annotation, { kind: "user", value: name });
+  }
   for (const statement of body) {
     switch (statement.kind) {
       case "assign":
@@ -109,7 +135,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
         break;
       case "return":
         if (outputs.length > 0) refuse(source, statement.position);
-        for (const each of returned(statement.value, opaque)) {
+        for (const each of returned(statement.value, (name) => opaque.has(name) || isState(name))) {
           const value = each.kind === "name" ? valueOf(each.name, each.position) : null;
           outputs.push(value ?? refuse(source, each.position));
         }
@@ -167,12 +193,14 @@ function graphIn(text: string, file: string): DumpSource {
   const lines = text.split("\n");
   const prefix = lines.map((line) => logPrefix.exec(line)?.[0]).find(Boolean) ?? "";
   const own = prefix === "" ? lines : lines.map((line) => (logPrefix.test(line) ? line.replace(logPrefix, "") : ""));
-  const starts = own.flatMap((line, i) => (/^\s*def forward\(self\b/u.test(line) ? [i] : []));
+  const starts = own.flatMap((line, i) => (/^\s*def forward\((?:self\b|\s*$)/u.test(line) ? [i] : []));
   const [start, second] = starts;
   if (start === undefined) return noGraph(file);
   if (second !== undefined) return noGraph(file, second + 1, `${starts.length} graphs, the second one here`);
   const indentation = at(own, start).search(/\S/u);
-  const length = own.slice(start + 1).findIndex((line) => line.trim() !== "" && line.search(/\S/u) <= indentation);
+  // The parameters may end in a line of their own.
+  const isEnd = (line: string): boolean => /^\s*[^\s)]/u.test(line) && line.search(/\S/u) <= indentation;
+  const length = own.slice(start + 1).findIndex(isEnd);
   const body = own.slice(start, length < 0 ? own.length : start + 1 + length);
   const plain = body.map((line) => line.slice(indentation)).join("\n");
   return {
@@ -242,9 +270,9 @@ function metaIn(source: DumpSource, annotation: Expression): TensorMeta | null {
 }
 
 /** What `return (a, b)` and `return pytree.tree_unflatten((a, b), self._out_spec)` return, but for what is no tensor. */
-function returned(value: Expression, opaque: ReadonlySet<string>): readonly Expression[] {
-  if (value.kind === "call") return value.args[0] === undefined ? [] : returned(value.args[0].value, opaque);
+function returned(value: Expression, isOpaque: (name: string) => boolean): readonly Expression[] {
+  if (value.kind === "call") return value.args[0] === undefined ? [] : returned(value.args[0].value, isOpaque);
   const all = value.kind === "list" ? value.items : [value];
-  const tensors = all.filter((each) => each.kind !== "name" || !opaque.has(each.name));
+  const tensors = all.filter((each) => each.kind !== "name" || !isOpaque(each.name));
   return tensors.length === 0 ? all : tensors;
 }

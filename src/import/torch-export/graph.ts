@@ -293,7 +293,7 @@ function torchDType(name: string): TorchDType {
 
 /** By `float32`, and by `f32`, as PyTorch prints it beside shapes. */
 export const torchDTypesByName: ReadonlyMap<string, TorchDType> = new Map(
-  Object.values(dtypeNames).flatMap((name) => {
+  [...Object.values(dtypeNames), "uint32", "uint64"].flatMap((name) => {
     const short = name.replace(/float|complex|uint|int/u, (word) => word.charAt(0)).replace("_", "");
     return [name, short === "bool" ? "b8" : short].map((each): [string, TorchDType] => [each, torchDType(name)]);
   }),

@@ -195,6 +195,17 @@ it.each<[string, readonly string[], readonly number[]]>([
     ["s = torch.ops.aten.split.Tensor(x, 1)", "a = s[1]", "b = s[1]", "w = a + b"],
     [-8, -10, -12],
   ],
+  [
+    "parts by numbers and slices",
+    ['r: "f32[2, 1, 2]" = x[(slice(None, None, None), None, slice(-2, None, None))]', "w = r[(Ellipsis, 0, 1)]"],
+    [3, -6],
+  ],
+  ["a row, and a conversion", ['r: "f32[3]" = x[-1]', "w = r.double()"], [-4, -5, -6]],
+  [
+    "keywords of Python's functions",
+    ['y: "f32[2, 3]" = torch.nn.functional.dropout(x, p = 0.5, training = False)', "w = torch.sum(y, axis = 1)"],
+    [6, -15],
+  ],
   ["a number that ends in a point", ["w = x * 2."], [2, 4, 6, -8, -10, -12]],
 ])("computes %s", async (_, lines, expected) => {
   const { fusion } = await importModel(forward(...lines, "return (w,)"), { file: "graph.fx" });
@@ -219,6 +230,10 @@ it.each<[string, string, string, RegExp, number]>([
   ["slices", forward("y = x[0:1]"), "model-syntax", /syntax error/u, 2],
   ["another op", forward("y = torch.ops.aten.fft.default(x)", "return y"), "model-unsupported", /aten\.fft/u, 2],
   ["too many arguments", forward("y = torch.ops.aten.neg.default(x, 1)"), "model-unsupported", /argument 2 of/u, 2],
+  ["an unknown keyword", forward("y = torch.ops.aten.add.Tensor(x, x, aplha = 2)"), "model-unsupported", /aplha/u, 2],
+  ["a keyword of another op", forward("y = x.mean(1, keep = True)"), "model-unsupported", /keyword keep of mean/u, 2],
+  ["an unknown keyword of None", forward("y = torch.sum(x, out = None)"), "model-unsupported", /keyword out/u, 2],
+  ["an index of another form", forward("y = x[x]"), "model-unsupported", /a line of a graph/u, 2],
   ["a dtype", forward('y: "f4e2m1fnx2[2, 3]" = torch.ops.aten.neg.default(x)'), "model-unsupported", /f4e2m1/u, 2],
   ["control flow", forward("if x: y = x"), "model-unsupported", /a line of a graph/u, 2],
   ["an output that is a number", forward("return (x, 1)"), "model-unsupported", /a line of a graph/u, 2],

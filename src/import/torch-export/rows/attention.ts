@@ -163,19 +163,21 @@ function groupedMask(o: NodeOperands, mask: TensorView, q: TensorView): TensorVi
 }
 
 export const attentionRows: AtenRows = atenRows({
-  "scaled_dot_product_attention.default(query key value attn_mask dropout_p is_causal)": attention,
-  "_scaled_dot_product_flash_attention.default(query key value dropout_p is_causal return_debug_mask)": attention,
-  "_scaled_dot_product_flash_attention_for_cpu.default(query key value dropout_p is_causal)": attention,
-  "_scaled_dot_product_efficient_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal)":
+  "scaled_dot_product_attention.default(query key value attn_mask dropout_p is_causal * scale enable_gqa)": attention,
+  "_scaled_dot_product_flash_attention.default(query key value dropout_p is_causal return_debug_mask * scale)":
     attention,
-  "_scaled_dot_product_cudnn_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal return_debug_mask)":
+  "_scaled_dot_product_flash_attention_for_cpu.default(query key value dropout_p is_causal * attn_mask scale)":
     attention,
-  "_scaled_dot_product_flash_attention_backward.default(grad_out query key value out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p is_causal philox_seed philox_offset)":
+  "_scaled_dot_product_efficient_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal * scale)":
+    attention,
+  "_scaled_dot_product_cudnn_attention.default(query key value attn_bias compute_log_sumexp dropout_p is_causal return_debug_mask * scale)":
+    attention,
+  "_scaled_dot_product_flash_attention_backward.default(grad_out query key value out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p is_causal philox_seed philox_offset * scale)":
     attentionBackward,
-  "_scaled_dot_product_flash_attention_for_cpu_backward.default(grad_out query key value out logsumexp dropout_p is_causal)":
+  "_scaled_dot_product_flash_attention_for_cpu_backward.default(grad_out query key value out logsumexp dropout_p is_causal * attn_mask scale)":
     attentionBackward,
-  "_scaled_dot_product_efficient_attention_backward.default(grad_out query key value attn_bias out logsumexp philox_seed philox_offset dropout_p grad_input_mask is_causal)":
+  "_scaled_dot_product_efficient_attention_backward.default(grad_out query key value attn_bias out logsumexp philox_seed philox_offset dropout_p grad_input_mask is_causal * scale)":
     attentionBackward,
-  "_scaled_dot_product_cudnn_attention_backward.default(grad_out query key value out logsumexp philox_seed philox_offset attn_bias cum_seq_q cum_seq_k max_q max_k dropout_p is_causal)":
+  "_scaled_dot_product_cudnn_attention_backward.default(grad_out query key value out logsumexp philox_seed philox_offset attn_bias cum_seq_q cum_seq_k max_q max_k dropout_p is_causal * scale)":
     attentionBackward,
 });

@@ -179,7 +179,7 @@ const squaredErrorBackward: AtenRow = (o) => {
 };
 
 export const backwardRows: AtenRows = atenRows({
-  "gelu_backward.default(grad_output self)": slope(
+  "gelu_backward.default(grad_output self * approximate)": slope(
     (o) => (o.text("approximate", "none") === "tanh" ? "geluTanh" : "gelu"),
     "self",
   ),

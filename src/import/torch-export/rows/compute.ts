@@ -206,8 +206,8 @@ export const computeRows: AtenRows = atenRows({
   "_scaled_mm.default(self mat2 scale_a scale_b bias scale_result out_dtype use_fast_accum)": scaledMm,
   "mv.default(self vec)": (o) => matmul(o.tensor("self"), o.tensor("vec")),
   "bmm.default(self mat2)": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
-  "addmm.default(self mat1 mat2)": addmm,
-  "baddbmm.default(self batch1 batch2)": baddbmm,
+  "addmm.default(self mat1 mat2 * beta alpha)": addmm,
+  "baddbmm.default(self batch1 batch2 * beta alpha)": baddbmm,
   "conv1d.default conv2d.default(input weight bias stride padding dilation groups)": convolution,
   "convolution.default(input weight bias stride padding dilation transposed output_padding groups)": convolution,
   "layer_norm.default native_layer_norm.default(input normalized_shape weight bias eps cudnn_enable)": layerNormRow,
@@ -215,9 +215,9 @@ export const computeRows: AtenRows = atenRows({
   "softmax.int _softmax.default _safe_softmax.default(self dim dtype)": softmaxOf(softmax),
   "log_softmax.int _log_softmax.default(self dim dtype)": softmaxOf(logSoftmax),
   "logsumexp.default(self dim keepdim)": reduction((x, axes) => logsumexp(x, axes)),
-  "sum.default sum.dim_IntList(self dim keepdim)": reduction((x, axes) => sum(asCount(x), axes)),
-  "mean.default mean.dim(self dim keepdim)": reduction((x, axes) => mean(x, axes)),
-  "prod.default prod.dim_int(self dim keepdim)": reduction((x, axes) => prod(asCount(x), axes)),
+  "sum.default(self * dtype) sum.dim_IntList(self dim keepdim)": reduction((x, axes) => sum(asCount(x), axes)),
+  "mean.default(self * dtype) mean.dim(self dim keepdim)": reduction((x, axes) => mean(x, axes)),
+  "prod.default(self * dtype) prod.dim_int(self dim keepdim)": reduction((x, axes) => prod(asCount(x), axes)),
   "amax.default(self dim keepdim) max.default(self)": reduction((x, axes) => amax(x, axes)),
   "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
   "any.default any.dim any.dims(self dim keepdim)": reduction((x, axes) =>
@@ -228,12 +228,14 @@ export const computeRows: AtenRows = atenRows({
   ),
   "max.dim(self dim keepdim)": maxRow,
   "argmax.default(self dim keepdim)": argmaxRow,
-  "var.correction(self dim) var.dim(self dim unbiased keepdim) var.default(self unbiased)": (o) => moments(o)[0],
-  "std.correction(self dim) std.dim(self dim unbiased keepdim) std.default(self unbiased)": (o) => sqrt(moments(o)[0]),
-  "var_mean.correction(self dim) var_mean.dim(self dim unbiased keepdim) var_mean.default(self unbiased)": (o) =>
-    moments(o),
-  "cumsum.default(self dim)": cumulative(cumsum),
-  "cumprod.default(self dim)": cumulative(cumprod),
+  "var.correction(self dim * correction keepdim) var.dim(self dim unbiased keepdim) var.default(self unbiased)": (o) =>
+    moments(o)[0],
+  "std.correction(self dim * correction keepdim) std.dim(self dim unbiased keepdim) std.default(self unbiased)": (o) =>
+    sqrt(moments(o)[0]),
+  "var_mean.correction(self dim * correction keepdim) var_mean.dim(self dim unbiased keepdim) var_mean.default(self unbiased)":
+    (o) => moments(o),
+  "cumsum.default(self dim * dtype)": cumulative(cumsum),
+  "cumprod.default(self dim * dtype)": cumulative(cumprod),
 });
 
 /*
@@ -277,15 +279,15 @@ const groupedMm: AtenRow = (o) => {
 export const expertRows: AtenRows = new Map([
   ...atenRows({
     "topk.default(self k dim largest sorted)": topK,
-    "sort.default sort.stable(self dim descending)": sorted,
-    "argsort.default argsort.stable(self dim descending)": (o) => {
+    "sort.default sort.stable(self dim descending * stable)": sorted,
+    "argsort.default argsort.stable(self dim descending * stable)": (o) => {
       const x = o.tensor("self");
       return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
     },
     "histc.default(self bins min max)": histogram,
     "_grouped_mm.default(self mat2 offs bias out_dtype)": groupedMm,
     // Elements that the model never reads before it writes them.
-    "empty.memory_format(size) empty_like.default(self)": (o) =>
+    "empty.memory_format(size * factory) empty_like.default(self * factory)": (o) =>
       zeros(o.fusion, o.has("size") ? o.sizes("size") : o.tensor("self").extents, o.resultDType ?? "float"),
   }),
   ...atenRows({ "grouped_mm_fallback.default(input weight offs)": groupedMm }, "torch.ops.transformers."),

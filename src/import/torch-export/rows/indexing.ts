@@ -189,18 +189,21 @@ const polar: AtenRow = (o) => {
 };
 
 export const atenIndexingRows: AtenRows = atenRows({
-  "arange.default(end) arange.start arange.start_step(start end step)": arange,
-  "full.default(size fill_value) new_full.default(self size fill_value) full_like.default(self fill_value)": filled(
-    (o) => o.number("fill_value"),
+  "arange.default(end * factory) arange.start arange.start_step(start end step)": arange,
+  "full.default(size fill_value * factory) new_full.default(self size fill_value * factory) full_like.default(self fill_value * factory)":
+    filled((o) => o.number("fill_value")),
+  "ones.default(size * factory) new_ones.default(self size * factory) ones_like.default(self * factory)": filled(
+    () => 1,
   ),
-  "ones.default(size) new_ones.default(self size) ones_like.default(self)": filled(() => 1),
-  "zeros.default(size) new_zeros.default(self size) zeros_like.default(self)": filled(() => 0),
-  "scalar_tensor.default(s)": filled((o) => o.number("s")),
+  "zeros.default(size * factory) new_zeros.default(self size * factory) zeros_like.default(self * factory)": filled(
+    () => 0,
+  ),
+  "scalar_tensor.default(s * factory)": filled((o) => o.number("s")),
   "tril.default(self diagonal)": triangle(true),
   "triu.default(self diagonal)": triangle(false),
   "embedding.default(weight indices padding_idx scale_grad_by_freq sparse)": embeddingRow,
   "index_select.default(self dim index)": indexSelectRow,
-  "gather.default(self dim index)": gatherRow,
+  "gather.default(self dim index * sparse_grad)": gatherRow,
   "index.Tensor _unsafe_index.Tensor(self indices)": indexRow,
   "index_put.default _unsafe_index_put.default(self indices values accumulate)": indexPut,
   "scatter.value(self dim index value) scatter.src(self dim index src)": scatterRow(scatterSet),
@@ -214,7 +217,7 @@ export const atenIndexingRows: AtenRows = atenRows({
 
 /** Ops of inductor's graphs. */
 export const primRows: AtenRows = atenRows(
-  { "iota.default(length)": counted, "convert_element_type.default(self dtype)": convert },
+  { "iota.default(length * start step factory)": counted, "convert_element_type.default(self dtype)": convert },
   "torch.ops.prims.",
 );
 

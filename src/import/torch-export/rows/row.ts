@@ -1,6 +1,7 @@
 /**
  * A row says how Braid computes an ATen op. One row may stand for several overloads, whose names a space separates, with
- * the names of their positional parameters after them where these are not `self`: `mm.default(self mat2)`.
+ * the names of their positional parameters after them where these are not `self`, and after a star those of keywords:
+ * `sum.dim_IntList(self dim keepdim * dtype)`.
  */
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import type { NodeOperands, NodeValue } from "../operands.ts";
@@ -12,20 +13,26 @@ export type AtenRow = (operands: NodeOperands) => RowResult;
 
 export interface AtenOverload {
   readonly parameters: readonly string[];
+  readonly keywords: readonly string[];
   readonly row: AtenRow;
 }
 
 export type AtenRows = ReadonlyMap<string, AtenOverload>;
 
+/** The keywords of ops that make a tensor: dtypes come from the results, and Braid chooses the rest. */
+const factory = ["dtype", "layout", "device", "pin_memory", "memory_format", "requires_grad"];
+
 export function atenRows(table: Readonly<Record<string, AtenRow>>, namespace = "torch.ops.aten."): AtenRows {
   return new Map(
     Object.entries(table).flatMap(([overloads, row]) =>
-      Array.from(overloads.matchAll(/([\w. ]+)(?:\(([^)]*)\))?/gu)).flatMap(([, names = "", parameters = "self"]) =>
-        (names.match(/\S+/gu) ?? []).map((name): [string, AtenOverload] => [
+      Array.from(overloads.matchAll(/([\w. ]+)(?:\(([^)]*)\))?/gu)).flatMap(([, names = "", listed = "self"]) => {
+        const [parameters = [], named = []] = listed.split("*").map((part) => part.match(/\w+/gu) ?? []);
+        const keywords = named.flatMap((word) => (word === "factory" ? factory : [word]));
+        return (names.match(/\S+/gu) ?? []).map((name): [string, AtenOverload] => [
           `${namespace}${name}`,
-          { parameters: parameters.split(" "), row },
-        ]),
-      ),
+          { parameters, keywords, row },
+        ]);
+      }),
     ),
   );
 }

@@ -278,7 +278,7 @@ export const atenShapeRows: AtenRows = atenRows({
   "chunk.default(self chunks dim)": chunkRow,
   "unbind.int(self dim)": unbind,
   "repeat.default(self repeats)": repeat,
-  "repeat_interleave.self_int(self repeats dim)": (o) =>
+  "repeat_interleave.self_int(self repeats dim * output_size)": (o) =>
     repeatInterleave(o.tensor("self"), o.whole("repeats"), o.whole("dim")),
   "constant_pad_nd.default(self pad value) pad.default(self pad mode value)": padRow,
 });
