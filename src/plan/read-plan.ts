@@ -42,7 +42,7 @@ export type ReadFile = (file: string) => Promise<Uint8Array>;
 /** Throws `plan-invalid`, `plan-version`, `plan-unverified`, and what `read` throws. */
 export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
   const bytes = await read("plan.json");
-  const document = planOf(folder, jsonOf(folder, "plan.json", bytes));
+  const document = planOf(folder, parsed(folder, "plan.json", textOf(folder, "plan.json", bytes)));
   const texts = new Map<string, string>();
   for (const [file, expected] of Object.entries(document.files)) {
     if (!/^(rank-\d+\.json|kernels\/k\d+\.cu)$/.test(file)) {
@@ -132,10 +132,6 @@ function formOf<T>(folder: string, file: string, result: v.SafeParseResult<v.Gen
   const [issue] = result.issues;
   const where = v.getDotPath(issue) ?? "the document";
   return planInvalid(folder, file, `${where}: ${issue.received}`, issue.expected ?? issue.message);
-}
-
-function jsonOf(folder: string, file: string, bytes: Uint8Array): unknown {
-  return parsed(folder, file, textOf(folder, file, bytes));
 }
 
 function textOf(folder: string, file: string, bytes: Uint8Array): string {

@@ -77,7 +77,7 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
     serial === null
       ? []
       : [
-          `serial, as in PyTorch (collective by the library, then GEMM) ${timeText(serial)}, ${ratio(serial / milliseconds)}`,
+          `serial, as in PyTorch (collective by the library, then GEMM) ${timeText(serial)}, ${`${(serial / milliseconds).toFixed(2)} times as long`}`,
         ];
   return [
     [
@@ -164,10 +164,6 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
     ]);
   }
   return [...trimmedLines(table.toString()), `sum ${timeText(exposed)}`];
-}
-
-function ratio(value: number): string {
-  return `${value.toFixed(2)} times as long`;
 }
 
 /** Equal notes on attention of several layers are one. */

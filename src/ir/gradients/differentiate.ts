@@ -76,7 +76,7 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     if (g === undefined) return requireIndependent(data, request.of, id, place);
     const own = request.partial.includes(id)
       ? partsOfGradient(sweep, g, id)
-      : isNew(sweep, g) && !taken.has(g.id)
+      : g.id >= sweep.known && !taken.has(g.id)
         ? g
         : set(g);
     taken.add(own.id);
@@ -217,10 +217,6 @@ function rejectFurther(op: Op, output: TensorId, place: Call): never {
     expected: `derivatives of T${op.output} alone`,
     help: `compute what depends on T${output} from other ops, such as matmul, exp and sum`,
   });
-}
-
-function isNew({ known }: Sweep, { id }: TensorView): boolean {
-  return id >= known;
 }
 
 /** The parts of a gradient, one for each device of a dimension of the mesh. Throws `bad-argument`. */

@@ -112,7 +112,7 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   mul: [(g, _, b) => mul(g, b), (g, a) => mul(g, a)],
   div: [(g, _, b) => div(g, b), (g, _, b, y) => neg(mul(g, div(y, b)))],
   atan2: [(g, a, b) => mul(g, div(b, squares(a, b))), (g, a, b) => neg(mul(g, div(a, squares(a, b))))],
-  fmod: [(g) => g, (g, a, b) => neg(mul(g, trunc(quotient(a, b))))],
+  fmod: [(g) => g, (g, a, b) => neg(mul(g, trunc(typeof a === "number" ? div(a, tensorOf(b)) : div(a, b))))],
   // b a^(b-1), and 0 where b is 0; y log(a), and 0 where a is 0 and b is not negative.
   pow: [
     (g, a, b) => mul(g, typeof b === "number" ? slopeOfPower(a, b) : where(eq(b, 0), 0, mul(pow(a, sub(b, 1)), b))),
@@ -145,10 +145,6 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
 function squares(a: FunctionOperand, b: FunctionOperand): TensorView {
   const [p, q] = [typeof a === "number" ? a * a : mul(a, a), typeof b === "number" ? b * b : mul(b, b)];
   return typeof p === "number" ? add(p, tensorOf(q)) : add(p, q);
-}
-
-function quotient(a: FunctionOperand, b: FunctionOperand): TensorView {
-  return typeof a === "number" ? div(a, tensorOf(b)) : div(a, b);
 }
 
 function tensorOf(operand: FunctionOperand): TensorView {

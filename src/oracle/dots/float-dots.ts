@@ -1,7 +1,6 @@
 /**
  * Sums of products of floats, in double: the values, the sums of the products' magnitudes, and how far the operands' own
- * errors move them. Nearly all of the oracle's time is spent here, hence plain loops over typed arrays, two columns at a
- * time. Variables of these loops are not destructured: V8 would allocate their numbers. Large products take lane-dots.
+ * errors move them. Nearly all of the oracle's time is spent here: large products run in WebAssembly.
  */
 import { at, invariant } from "../../support/invariant.ts";
 import { type DotRows, type OperandRuns, type Tile, dotTileRows } from "./operand-runs.ts";
@@ -20,11 +19,11 @@ export interface Dots {
   readonly row: (row: number) => DotRow;
 }
 
-/** Columns that are computed together, so that what they read stays in the cache. */
-const tileColumns = 16;
-
 /** Below that many products, compiling the module takes longer than the loops. */
 const fewProducts = 2 ** 17;
+
+/** Fills the rows `first` to `last` of a tile. */
+type FillTile = (first: number, last: number) => void;
 
 /** Rows are asked for in order. Runs are contiguous. */
 export function createDots(a: OperandRuns, b: OperandRuns, { x, y, step, count }: DotRows): Dots {
@@ -34,23 +33,12 @@ export function createDots(a: OperandRuns, b: OperandRuns, { x, y, step, count }
   const tile = { sums: new Float64Array(size), magnitudes: new Float64Array(size), spreads: new Float64Array(size) };
   const errors = isExact ? "none" : isRightExact === true ? "left" : "both";
   const isLarge = x.length * count * a.count >= fewProducts;
-  const fillTile = isLarge ? tileInLanes(a, b, { x, y, step, count }, errors, tile) : null;
+  const fillTile = isLarge
+    ? tileInLanes(a, b, { x, y, step, count }, errors, tile)
+    : tileInLoops(a, b, { x, y, step, count }, isExact, tile);
   const isOpen = openRuns(a, b);
-  const fillLoops = (first: number, last: number): void => {
-    const fillPair = fillPairs[errors];
-    for (let block = 0; block < count; block += tileColumns) {
-      const end = Math.min(block + tileColumns, count);
-      for (let row = first; row < last; row++) {
-        const [start, right, place] = [at(x, row), at(y, row), (row - first) * count];
-        for (let column = block; column < end; column += 2) {
-          const next = Math.min(column + 1, end - 1);
-          fillPair(a, b, [start, right + column * step, right + next * step], [place + column, place + next], tile);
-        }
-      }
-    }
-  };
   const fill = (first: number, last: number): void => {
-    (fillTile ?? fillLoops)(first, last);
+    fillTile(first, last);
     if (isExact) return;
     for (let row = first; row < last; row++) {
       for (let column = 0; column < count; column++) {
@@ -76,103 +64,42 @@ export function createDots(a: OperandRuns, b: OperandRuns, { x, y, step, count }
   };
 }
 
-type Starts = readonly [x: number, y: number, z: number];
-type Places = readonly [number, number];
-
-function fillExact(
+/** Of exact operands, spreads stay 0. */
+function tileInLoops(
   a: OperandRuns,
   b: OperandRuns,
-  [x, y, z]: Starts,
-  [first, second]: Places,
-  { sums, magnitudes }: Tile,
-): void {
-  const [left, right, count] = [a.numbers, b.numbers, a.count];
-  let sum = 0;
-  let size = 0;
-  let otherSum = 0;
-  let otherSize = 0;
-  for (let k = 0; k < count; k++) {
-    const p = left[x + k] ?? NaN;
-    const product = p * (right[y + k] ?? NaN);
-    const other = p * (right[z + k] ?? NaN);
-    sum += product;
-    size += Math.abs(product);
-    otherSum += other;
-    otherSize += Math.abs(other);
-  }
-  sums[first] = sum;
-  sums[second] = otherSum;
-  magnitudes[first] = size;
-  magnitudes[second] = otherSize;
-}
-
-/** Of operands of which the right ones are exact: those of the weights of a model. */
-function fillLeftBounded(a: OperandRuns, b: OperandRuns, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
-  const [left, right, count] = [a.numbers, b.numbers, a.count];
-  const leftBounds = a.value.bounds;
-  let sum = 0;
-  let size = 0;
-  let spread = 0;
-  let otherSum = 0;
-  let otherSize = 0;
-  let otherSpread = 0;
-  for (let k = 0; k < count; k++) {
-    const p = left[x + k] ?? NaN;
-    const u = leftBounds[x + k] ?? NaN;
-    const q = right[y + k] ?? NaN;
-    const r = right[z + k] ?? NaN;
-    const product = p * q;
-    const other = p * r;
-    sum += product;
-    size += Math.abs(product);
-    spread += Math.abs(q) * u;
-    otherSum += other;
-    otherSize += Math.abs(other);
-    otherSpread += Math.abs(r) * u;
-  }
-  tile.sums[first] = sum;
-  tile.sums[second] = otherSum;
-  tile.magnitudes[first] = size;
-  tile.magnitudes[second] = otherSize;
-  tile.spreads[first] = spread;
-  tile.spreads[second] = otherSpread;
-}
-
-function fillBounded(a: OperandRuns, b: OperandRuns, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
-  const [left, right, count] = [a.numbers, b.numbers, a.count];
+  { x, y, step, count }: DotRows,
+  isExact: boolean,
+  { sums, magnitudes, spreads }: Tile,
+): FillTile {
+  const [left, right, products] = [a.numbers, b.numbers, a.count];
   const [leftBounds, rightBounds] = [a.value.bounds, b.value.bounds];
-  let sum = 0;
-  let size = 0;
-  let spread = 0;
-  let otherSum = 0;
-  let otherSize = 0;
-  let otherSpread = 0;
-  for (let k = 0; k < count; k++) {
-    const p = left[x + k] ?? NaN;
-    const u = leftBounds[x + k] ?? NaN;
-    const furthest = Math.abs(p) + u;
-    const q = right[y + k] ?? NaN;
-    const v = rightBounds[y + k] ?? NaN;
-    const r = right[z + k] ?? NaN;
-    const w = rightBounds[z + k] ?? NaN;
-    const product = p * q;
-    const other = p * r;
-    sum += product;
-    size += Math.abs(product);
-    spread += furthest * v + Math.abs(q) * u;
-    otherSum += other;
-    otherSize += Math.abs(other);
-    otherSpread += furthest * w + Math.abs(r) * u;
-  }
-  tile.sums[first] = sum;
-  tile.sums[second] = otherSum;
-  tile.magnitudes[first] = size;
-  tile.magnitudes[second] = otherSize;
-  tile.spreads[first] = spread;
-  tile.spreads[second] = otherSpread;
+  return (first, last) => {
+    for (let row = first; row < last; row++) {
+      const start = at(x, row);
+      for (let column = 0; column < count; column++) {
+        const other = at(y, row) + column * step;
+        let sum = 0;
+        let size = 0;
+        let spread = 0;
+        for (let k = 0; k < products; k++) {
+          const p = left[start + k] ?? NaN;
+          const q = right[other + k] ?? NaN;
+          const product = p * q;
+          sum += product;
+          size += Math.abs(product);
+          if (isExact) continue;
+          const u = leftBounds[start + k] ?? NaN;
+          spread += (Math.abs(p) + u) * (rightBounds[other + k] ?? NaN) + Math.abs(q) * u;
+        }
+        const place = (row - first) * count + column;
+        sums[place] = sum;
+        magnitudes[place] = size;
+        spreads[place] = spread;
+      }
+    }
+  };
 }
-
-const fillPairs = { none: fillExact, left: fillLeftBounded, both: fillBounded } as const;
 
 /** Whether an element of two runs may be 0 though it is not, or has no bound. */
 function openRuns(a: OperandRuns, b: OperandRuns): (x: number, y: number) => boolean {
@@ -212,14 +139,13 @@ function spreadOfRuns(a: OperandRuns, b: OperandRuns, x: number, y: number): num
 
 /* Tiles of float-dots, in WebAssembly. */
 
-/** Fills the rows `first` to `last` of a tile. */
 function tileInLanes(
   a: OperandRuns,
   b: OperandRuns,
   { x, y, step, count }: DotRows,
   errors: ErrorsOf,
   { sums, magnitudes, spreads }: Tile,
-): (first: number, last: number) => void {
+): FillTile {
   const products = a.count;
   const rows = dotTileRows * products;
   const columns = packedColumns * products;

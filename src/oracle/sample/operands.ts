@@ -45,7 +45,7 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     case "Reduction":
     case "Squeeze": {
       const kept = sample.values();
-      return plain(shape.map((_, axis) => (op.axes.includes(axis) ? null : next(kept))));
+      return plain(shape.map((_, axis) => (op.axes.includes(axis) ? null : (kept.next().value ?? null))));
     }
     case "Broadcast":
       return plain(sample.filter((_, axis) => op.flags[axis] !== true));
@@ -119,10 +119,6 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     default:
       return unreachable(op);
   }
-}
-
-function next(values: Iterator<Indices, undefined>): Indices {
-  return values.next().value ?? null;
 }
 
 function listOf(indices: Indices, extent: number): readonly number[] {

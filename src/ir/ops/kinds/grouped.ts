@@ -56,7 +56,9 @@ export const groupedMatmulRow: OpRow<GroupedMatmulOp> = {
   },
   misfit: (_, { operands }) => {
     const [x = [], y = [], ends = []] = operands();
-    const [what, own, other] = hasGroupMatrices(x, y) ? groupsOf(y, ends) : rowsOf(x, y);
+    const [what, own, other] = hasGroupMatrices(x, y)
+      ? ["groups", y.at(-3) ?? 0, ends.at(-1) ?? 0]
+      : ["rows", x.at(-2) ?? 0, y.at(-2) ?? 0];
     if (own === other) return null;
     return {
       code: "size-mismatch",
@@ -72,14 +74,6 @@ export const groupedMatmulRow: OpRow<GroupedMatmulOp> = {
   flops: (_, shapes) => 2 * multiplyAdds(shapes),
   work: (_, shapes) => multiplyAdds(shapes),
 };
-
-function groupsOf(w: readonly number[], ends: readonly number[]): readonly [string, number, number] {
-  return ["groups", w.at(-3) ?? 0, ends.at(-1) ?? 0];
-}
-
-function rowsOf(x: readonly number[], y: readonly number[]): readonly [string, number, number] {
-  return ["rows", x.at(-2) ?? 0, y.at(-2) ?? 0];
-}
 
 /** As if all rows were in groups. */
 function multiplyAdds({ operands, output }: Shapes): number {
