@@ -18,6 +18,12 @@ export type KernelId = Id<"Kernel">;
 export type TransferId = Id<"Transfer">;
 export type SlotId = Id<"Slot">;
 
+/** A command of one rank, by its position in the rank's list. */
+export interface CommandRef {
+  readonly rank: number;
+  readonly command: number;
+}
+
 export interface CommandBase {
   readonly stream: CommandStreamId;
 }

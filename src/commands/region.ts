@@ -3,7 +3,7 @@
  * In canonical form no dim has count 1 or stride 0, contiguous dims are merged, strides descend, and no byte occurs
  * twice. Equal sets from the same nesting compare equal. An empty region has no dims and 0 bytes.
  */
-import { type DType, dtypes } from "../numerics/dtype.ts";
+import { dtypes } from "../numerics/dtype.ts";
 import { dispatch, type RuleTable, at, invariant } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Command } from "./command.ts";
@@ -70,25 +70,15 @@ function nestedRuns(dims: readonly RegionDim[], bytes: number): Pick<Region, "di
 
 /** The bytes of a view. */
 export function regionOf({ buffer, offset, dtype, shape, strides }: View): Region {
-  return boxRegion(buffer, offset, dtype, shape, strides);
-}
-
-/** The bytes that a kernel touches through an operand bound at `ref`. */
-export function regionOfOperand({ buffer, offset }: BufferRef, { dtype, shape, strides }: Operand): Region {
-  return boxRegion(buffer, offset, dtype, shape, strides);
-}
-
-function boxRegion(
-  buffer: BufferId,
-  offset: number,
-  dtype: DType,
-  shape: readonly number[],
-  strides: readonly number[],
-): Region {
   if (shape.includes(0)) return { buffer, offset, dims: [], bytes: 0 };
   const { bytes } = dtypes[dtype];
   const dims = shape.map((count, axis) => ({ count, stride: at(strides, axis) * bytes }));
   return canonicalRegion(buffer, offset, dims, bytes);
+}
+
+/** The bytes that a kernel touches through an operand bound at `ref`. */
+export function regionOfOperand({ buffer, offset }: BufferRef, { dtype, shape, strides }: Operand): Region {
+  return regionOf({ buffer, offset, dtype, shape, strides });
 }
 
 // The regions that each command reads and writes: one row per kind. The verifier, the schedule's rewrites and the

@@ -1,26 +1,20 @@
 /** What a blocked queue waits for, and which commands of which ranks could unblock it, as data and as text. */
-import { originText, type Signal } from "../commands/command.ts";
+import { type CommandRef, originText, type Signal } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at, unreachable } from "../support/invariant.ts";
 import { hasArrived, isComplete, type RunProgress, runNumber } from "./execution.ts";
 import { commandAt, participantNumber, type MachineTables } from "./tables.ts";
 
-/** A command of one rank, by its position in the rank's list. */
-export interface CommandPosition {
-  readonly rank: number;
-  readonly command: number;
-}
-
 export interface Obstacle {
   /** The command that is blocked. */
-  readonly at: CommandPosition;
+  readonly at: CommandRef;
   readonly kind: "event" | "signal" | "transfer";
   /**
    * Commands that have not happened yet: the recordEvent, every signal to the slot, or the missing participants of a
    * transfer.
    */
-  readonly missing: readonly CommandPosition[];
+  readonly missing: readonly CommandRef[];
 }
 
 /** The obstacle of `queue`; null if its next command could run, or if it has finished. */
@@ -63,7 +57,7 @@ export function obstacleOf(execution: RunProgress, queue: number): Obstacle | nu
 }
 
 /** The participants that an arrived participant waits for: all others, or its direct peers in a group. */
-function missingParticipants(execution: RunProgress, rank: number, command: number): readonly CommandPosition[] {
+function missingParticipants(execution: RunProgress, rank: number, command: number): readonly CommandRef[] {
   const { tables } = execution;
   const own = participantNumber(tables, rank, command);
   if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
@@ -85,7 +79,7 @@ function missingParticipants(execution: RunProgress, rank: number, command: numb
     });
 }
 
-function hasRun({ tables, state }: RunProgress, { rank, command }: CommandPosition): boolean {
+function hasRun({ tables, state }: RunProgress, { rank, command }: CommandRef): boolean {
   const queue = at(at(tables.queueOf, rank), commandAt(tables, rank, command).stream);
   const next = at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)];
   return next === undefined || command < next;
@@ -95,7 +89,7 @@ function positions(
   { program }: MachineTables,
   rank: number,
   matches: (command: RankProgram["commands"][number]) => boolean,
-): readonly CommandPosition[] {
+): readonly CommandRef[] {
   return at(program.ranks, rank).commands.flatMap((command, index) =>
     matches(command) ? [{ rank, command: index }] : [],
   );
@@ -176,7 +170,7 @@ export function timedOutDiagnostic(progress: RunProgress, milliseconds: number):
  */
 export function commandThrew(
   tables: Pick<MachineTables, "program">,
-  position: CommandPosition | null,
+  position: CommandRef | null,
   text: string,
 ): Diagnostic {
   const lines = text.split("\n");
@@ -195,7 +189,7 @@ export function commandThrew(
 export function atCommand(
   diagnostic: Diagnostic,
   tables: Pick<MachineTables, "program">,
-  position: CommandPosition | null,
+  position: CommandRef | null,
 ): Diagnostic {
   const { place } = diagnostic;
   if (place?.kind !== "call" || position === null) return diagnostic;
@@ -226,7 +220,7 @@ function waits(progress: RunProgress): Waits {
   return { obstacles, place: { place: placeOf(tables, first.at) }, found: { found: obstacleText(tables, first) } };
 }
 
-function placeOf({ program }: MachineTables, { rank, command }: CommandPosition): Place {
+function placeOf({ program }: MachineTables, { rank, command }: CommandRef): Place {
   const { commands, origins } = at(program.ranks, rank);
   return { kind: "command", rank, stream: at(commands, command).stream, text: originText(at(origins, command)) };
 }
@@ -236,7 +230,7 @@ function noteOf(tables: MachineTables, obstacle: Obstacle): string {
 }
 
 /** `rank 0, stream 5, command 12 (transfer) of: Communication 0 (...)`. */
-export function positionText({ program }: Pick<MachineTables, "program">, { rank, command }: CommandPosition): string {
+export function positionText({ program }: Pick<MachineTables, "program">, { rank, command }: CommandRef): string {
   const { commands, origins } = at(program.ranks, rank);
   const { stream, kind } = at(commands, command);
   return `rank ${rank}, stream ${stream}, command ${command} (${kind}) of: ${originText(at(origins, command))}`;

@@ -11,9 +11,9 @@ import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { commandBytes, groupBytes } from "../trace/command-work.ts";
 import { type Assume, assumedErrors } from "./assumption.ts";
-import type { BetweenHosts, MachineProfile, Timing, TransferTimings } from "./machine-profile.ts";
+import type { BetweenHosts, MachineProfile, Timing } from "./machine-profile.ts";
 import { timed } from "./interpolate.ts";
-import { timingsOfTransfer } from "./transfer-timings.ts";
+import { timingsOfTransfer, type Wanted } from "./transfer-timings.ts";
 
 export interface TransferCost {
   /** Microseconds, if no other transfer uses the network interface. */
@@ -30,8 +30,6 @@ export interface NetworkUse {
   /** For which it is held. */
   readonly busy: number;
 }
-
-type Wanted = Pick<TransferTimings, "type" | "ranks">;
 
 export function transferCosts(
   program: Program,

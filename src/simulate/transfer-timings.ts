@@ -9,7 +9,8 @@ import { at } from "../support/invariant.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { Timing, TransferTimings } from "./machine-profile.ts";
 
-type Wanted = Pick<TransferTimings, "type" | "ranks">;
+/** The transfers whose times are wanted. */
+export type Wanted = Pick<TransferTimings, "type" | "ranks">;
 
 /** Those of the type, or of the type that stands for it. Says what was assumed. */
 export function timingsOfTransfer(

@@ -9,7 +9,8 @@ import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "..
 import type { Observer } from "../../machine/execution.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
-import { atCommand, type CommandPosition, positionText, commandThrew } from "../../machine/obstacle.ts";
+import type { CommandRef } from "../../commands/command.ts";
+import { atCommand, positionText, commandThrew } from "../../machine/obstacle.ts";
 import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event-table.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
@@ -91,7 +92,7 @@ interface TraceRecorder {
   /** `timeout` in milliseconds. */
   readonly begin: (trace: boolean, timeout: number) => void;
   /** The command that started last. */
-  readonly current: () => CommandPosition | null;
+  readonly current: () => CommandRef | null;
   readonly end: () => RunReport;
   /** Where the streams of a rank stand in the run since `beginRun`. */
   readonly standings: Standings;
@@ -103,7 +104,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
   let timeoutInForce = Infinity;
-  let current: CommandPosition | null = null;
+  let current: CommandRef | null = null;
   let tracing = false;
   let trace: TraceEvent[] = [];
   let starts = new Map<string, number>();

@@ -9,8 +9,8 @@ import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
 import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { inferOutputs, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
-import { extentsDiffer } from "../../ir/scalar/fold.ts";
-import { printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
+import { constantValue, extentsDiffer } from "../../ir/scalar/fold.ts";
+import { printScalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { CollectivePermute, Communication, HostProgram, P2PCommunication } from "../nodes.ts";
@@ -162,7 +162,7 @@ export function checkPermute(statement: CollectivePermute, { tensors }: HostProg
 }
 
 export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
-  const value = constantOf(peer);
+  const value = constantValue(peer);
   if (value === null || isDevice(value)) return [];
   return [
     {
@@ -221,7 +221,7 @@ function checkRoot({ type, team, root }: Communication): readonly Fault[] {
       },
     ];
   }
-  const value = root === null ? null : constantOf(root);
+  const value = root === null ? null : constantValue(root);
   if (value === null || (Number.isSafeInteger(value) && value >= 0 && value < team.length)) return [];
   return [
     {
@@ -271,8 +271,4 @@ function checkTensors(input: Tensor, output: Tensor): readonly Fault[] {
 
 function isDevice(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
-}
-
-function constantOf(scalar: Scalar): number | null {
-  return scalar.kind === "constant" ? scalar.value : null;
 }

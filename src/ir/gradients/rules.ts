@@ -1,7 +1,7 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
 import { dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at, unreachable } from "../../support/invariant.ts";
-import { attentionGradientOps } from "../api/ops/compositions/attention.ts";
+import { attentionGradientOps, transposed } from "../api/ops/compositions/attention.ts";
 import {
   broadcast,
   cast,
@@ -129,12 +129,6 @@ function inBatch(x: TensorView, { rank }: TensorView): TensorView {
 function rowsOf(x: TensorView): TensorView {
   if (x.rank === 2) return x;
   return reshape(x, [foldProduct(x.extents.slice(0, -1)), at(x.extents, x.rank - 1)]);
-}
-
-/** Swaps the last two axes. */
-function transposed(x: TensorView): TensorView {
-  const { rank } = x;
-  return permute(x, [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]);
 }
 
 export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K }>> | null } = {

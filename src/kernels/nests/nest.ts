@@ -86,6 +86,10 @@ export function accumulatorLevels({ reduction, reducedLoops }: Nest): number {
   return sumLevels(reducedLoops.reduce((product, { extent }) => product * extent, 1));
 }
 
+export function accessesOf(nest: Nest): readonly Access[] {
+  return [...loadsOf(nest), nest.target];
+}
+
 export function loadsOf({ body }: Pick<Nest, "body">): readonly Access[] {
   return body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
 }

@@ -7,7 +7,7 @@ import { createFunctionWriter } from "../../support/wasm/function-writer.ts";
 import { advance, get, number, set, whenZero } from "../../support/wasm/instructions.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
 import { coefficientOf } from "../nests/affine.ts";
-import { type Access, accumulatorLevels, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
+import { type Access, accessesOf, accumulatorLevels, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
 import {
   evaluateLanes,
   groupElements,
@@ -105,10 +105,6 @@ function hasLanes(nest: Nest): boolean {
   return (
     nest.ordered === undefined && !hasIndices && expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided)
   );
-}
-
-function accessesOf(nest: Nest): readonly Access[] {
-  return [...nest.body.flatMap((step) => (step.kind === "load" ? [step.access] : [])), nest.target];
 }
 
 /** Groups per iteration of a loop. Unrolling amortizes the loop's overhead and the latency of accumulation. */

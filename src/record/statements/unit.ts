@@ -16,7 +16,7 @@ import type { Actual } from "../actual-sizes.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes, localShapeText } from "../checks.ts";
 import { launch } from "../launch.ts";
 import { mayOverlap, sameElements } from "../views.ts";
-import { wholeExtents } from "../local-layout.ts";
+import { type SizeOf, wholeExtents } from "../local-layout.ts";
 import { evaluate, failRecording, type Recorder } from "../recorder.ts";
 import { localExtents, localLayout, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { requireStepFits } from "./step-sizes.ts";
@@ -122,7 +122,7 @@ function unitSteps(
   recorder: Recorder,
   { fusion }: HostUnit,
   shapeOf: ShapeOf,
-  sizeOf: UnitSize,
+  sizeOf: SizeOf,
 ): Pick<UnitKernel, "values" | "steps" | "results"> {
   const valueLike = (id: TensorId): UnitValue => ({ dtype: at(fusion.tensors, id).dtype, shape: shapeOf(id) });
   const values = fusion.inputs.map(valueLike);
@@ -175,7 +175,7 @@ function stepOf(
   output: number,
   tensors: readonly Tensor[],
   shapeOf: ShapeOf,
-  sizeOf: UnitSize,
+  sizeOf: SizeOf,
 ): UnitStep {
   if (op.kind === "Select") {
     const source = at(op.inputs, 0);
@@ -276,10 +276,7 @@ function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit
   });
 }
 
-/** The size of a symbol of the unit, or of the program. */
-type UnitSize = (name: string) => number | undefined;
-
-function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): UnitSize {
+function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): SizeOf {
   const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
   const sizes = new Map(recorder.common.meshSizes(fusion.tensors));
   const given = statement.inputs.map(

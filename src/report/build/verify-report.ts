@@ -1,6 +1,6 @@
 /** The report of `braid verify`: findings on the timeline of their counterexamples, or what was proven. */
 import { accesses } from "../../commands/region.ts";
-import { type Command, isWork } from "../../commands/command.ts";
+import { type Command, type CommandRef, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
@@ -9,15 +9,7 @@ import { at } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
 import type { Finding, OrderEdge } from "../../verify/finding.ts";
 import type { VerifyReport as Verified } from "../../verify/verify.ts";
-import type {
-  ReportCommand,
-  Fact,
-  FindingData,
-  LinkedTable,
-  ReportData,
-  ReportRow,
-  ReportView,
-} from "../data/report-data.ts";
+import type { Fact, FindingData, LinkedTable, ReportData, ReportRow, ReportView } from "../data/report-data.ts";
 import { timelineRanks, createEdges, type Placed, slicesOfRun } from "./run.ts";
 import { createWorks, type DumpText, type HostTexts, hostTexts, type Works } from "./works.ts";
 import { never, type Waits, waitsOf } from "../../explain/dependences.ts";
@@ -106,7 +98,7 @@ function viewsOf(
   });
 }
 
-function refsOf({ commands }: Finding): readonly ReportCommand[] {
+function refsOf({ commands }: Finding): readonly CommandRef[] {
   return commands.flatMap(({ rank, command }) => (command === null ? [] : [{ rank, command }]));
 }
 

@@ -1,4 +1,5 @@
 /** What the report page shows, as plain data: `explain`, `verify` and `run --print explain` each build one. */
+import type { CommandRef } from "../../commands/command.ts";
 import type { TimelineData } from "./timeline-data.ts";
 
 export interface ReportData {
@@ -40,13 +41,7 @@ export interface ReportView {
   readonly name: string;
   readonly timeline: TimelineData;
   /** The commands that it is about. */
-  readonly marked: readonly ReportCommand[];
-}
-
-export interface ReportCommand {
-  readonly rank: number;
-  /** The position in its rank's command list. */
-  readonly command: number;
+  readonly marked: readonly CommandRef[];
 }
 
 export interface LinkedTable {
@@ -84,7 +79,7 @@ export type ReportLink =
   | { readonly kind: "region"; readonly region: number }
   | { readonly kind: "cause"; readonly cause: string }
   | { readonly kind: "stream"; readonly rank: number; readonly stream: number }
-  | { readonly kind: "commands"; readonly view: number; readonly commands: readonly ReportCommand[] }
+  | { readonly kind: "commands"; readonly view: number; readonly commands: readonly CommandRef[] }
   | { readonly kind: "nothing" };
 
 export interface FindingData {

@@ -7,6 +7,7 @@
  * to the last slice that began on its track, so slices come before arrows of the same time. Process 0 and thread 0 are
  * idle.
  */
+import type { CommandRef } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { microsecondsText, precisionOf } from "../align-traces.ts";
@@ -16,7 +17,6 @@ import { inTrackOrder, trackLabel } from "../timeline.ts";
 import {
   type TraceArrow,
   arrowsOf,
-  type TracePlace,
   type PlacedTimes,
   placeSlices,
   type TraceSlice,
@@ -136,9 +136,9 @@ function drawnSlices(
 ): readonly TraceSlice[] {
   const eventOf = eventTable(program, events);
   const moving = movingSince(program, eventOf);
-  const causes = program.ranks.map((): TracePlace[] => []);
+  const causes = program.ranks.map((): CommandRef[] => []);
   for (const { kind, from, to } of arrows) if (kind !== "transfer") at(causes, to.rank)[to.command] = from;
-  const causeOf = ({ rank, command }: TracePlace): TracePlace | null => at(causes, rank)[command] ?? null;
+  const causeOf = ({ rank, command }: CommandRef): CommandRef | null => at(causes, rank)[command] ?? null;
   return program.ranks.flatMap((rank) => slicesOf(program, rank, eventOf, moving, causeOf));
 }
 

@@ -4,7 +4,7 @@
  */
 import { dependsOn } from "../../commands/collectives.ts";
 import { commandDetails, kernelText } from "../../commands/command-text.ts";
-import type { Collective, Command, PointToPointGroup } from "../../commands/command.ts";
+import type { Collective, Command, CommandRef, PointToPointGroup } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
 import { dispatch, type RuleTable, at, invariant } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
@@ -17,7 +17,7 @@ import type { EventOf, MovingSince, TraceEvent } from "../event-table.ts";
  */
 export type SliceCategory = "kernel" | "copy" | "transfer" | "wait" | "order";
 
-export interface TraceSlice extends TracePlace {
+export interface TraceSlice extends CommandRef {
   readonly stream: number;
   readonly category: SliceCategory;
   readonly name: string;
@@ -48,7 +48,7 @@ export function slicesOf(
   rank: RankProgram,
   eventOf: EventOf,
   moving: MovingSince,
-  causeOf: (place: TracePlace) => TracePlace | null,
+  causeOf: (place: CommandRef) => CommandRef | null,
 ): readonly TraceSlice[] {
   const ends = new Map<number, number>();
   return rank.commands.flatMap((command, index) => {
@@ -202,20 +202,14 @@ function nanoseconds(milliseconds: number): number {
 // Which commands make streams wait for each other: the arrows of a trace. A pure function of a Program; the rules are
 // those of docs/commands.md.
 
-/** A command of a rank. */
-export interface TracePlace {
-  readonly rank: number;
-  readonly command: number;
-}
-
 /**
  * event: from a recordEvent to a waitEvent. signal: from the n-th signal of a slot to its n-th wait. transfer: from the
  * start of one rank to the completion of another that needs its data.
  */
 export interface TraceArrow {
   readonly kind: "event" | "signal" | "transfer";
-  readonly from: TracePlace;
-  readonly to: TracePlace;
+  readonly from: CommandRef;
+  readonly to: CommandRef;
 }
 
 export function arrowsOf(program: Program): readonly TraceArrow[] {
@@ -238,8 +232,8 @@ function eventArrows({ ranks }: Program): readonly TraceArrow[] {
 
 /** The signals of a slot are ordered among themselves, and list order is one of the possible orders of a run. */
 function signalArrows({ ranks, slots }: Program): readonly TraceArrow[] {
-  const signals = slots.map((): TracePlace[] => []);
-  const waits = slots.map((): TracePlace[] => []);
+  const signals = slots.map((): CommandRef[] => []);
+  const waits = slots.map((): CommandRef[] => []);
   for (const { rank, commands } of ranks) {
     for (const [index, command] of commands.entries()) {
       if (command.kind === "signal") at(signals, command.slot).push({ rank, command: index });
@@ -269,6 +263,6 @@ function transferArrows(transfer: LinkedTransfer): readonly TraceArrow[] {
   );
 }
 
-function placeOf({ rank, command }: TracePlace): TracePlace {
+function placeOf({ rank, command }: CommandRef): CommandRef {
   return { rank, command };
 }

@@ -4,6 +4,7 @@
  *
  *     add of two bfloat16 tensors -> per thread 4 x (2 loads of 16 bytes), 32 float additions, 4 stores of 16 bytes
  */
+import { accessesOf } from "../../../kernels/nests/nest.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
 import { elementBytes } from "./text/element-text.ts";
@@ -11,7 +12,7 @@ import { divisionVariables, indexType, loopVariables, offsetType, widerType } fr
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
 import { kernelOf } from "./text/prelude.ts";
-import { resultAccesses, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
+import { parametersOf, parametersText, resultLines } from "./text/result-text.ts";
 import { type AlignmentOf, indexForm, vectorWidth } from "./plan/vector-width.ts";
 
 const blockThreads = 256;
@@ -53,7 +54,7 @@ export function vectorsOf(
 ): Vectors & { readonly bytes: number } {
   const nests = group.map(({ nest }) => nest);
   const total = at(nests, 0).loops.reduce((product, { extent }) => product * extent, 1);
-  const smallest = Math.min(...nests.flatMap(resultAccesses).map(({ dtype }) => elementBytes(dtype)));
+  const smallest = Math.min(...nests.flatMap(accessesOf).map(({ dtype }) => elementBytes(dtype)));
   const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf, smallest)));
   return { width, vectors: total / width, bytes: width * smallest };
 }
@@ -80,7 +81,7 @@ export function elementwiseBody(group: readonly GroupedNest[], form: Elementwise
   const nests = group.map(({ nest }) => nest);
   const parameters = parametersOf(group);
   const nameOf = (memory: Parameter): string => parameterName(parameters, memory);
-  const type = widerType([indexType(most), ...nests.map((nest) => offsetType(resultAccesses(nest), nest.atoms))]);
+  const type = widerType([indexType(most), ...nests.map((nest) => offsetType(accessesOf(nest), nest.atoms))]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,
     prefix: `n${i}`,

@@ -3,7 +3,7 @@
  */
 import { coefficientOf, lastNeeded, loopsBehind } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
-import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
+import { accessesOf, iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -28,7 +28,7 @@ import {
   widerType,
 } from "./text/index-text.ts";
 import { kernelOf } from "./text/prelude.ts";
-import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
+import { parametersOf, parametersText } from "./text/result-text.ts";
 
 const blockThreads = 256;
 /** Threads that keep memory busy. Each range of places costs a look at all indices. */
@@ -74,7 +74,7 @@ function formOf(nest: Nest, threads: number): OrderedForm {
   const type = widerType([
     indexType(columns + threads),
     indexType(length + threads),
-    offsetType(resultAccesses(nest), nest.atoms),
+    offsetType(accessesOf(nest), nest.atoms),
   ]);
   const context: BodyContext = {
     nest,

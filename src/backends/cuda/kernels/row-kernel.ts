@@ -6,6 +6,7 @@
  *
  *     layerNorm of bfloat16 rows of 12288 -> 512 threads a row, each with 3 loads and stores of 16 bytes
  */
+import { type Access, accessesOf } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -23,14 +24,7 @@ import {
 import { decodeElementText, elementBytes, encodeElementText } from "./text/element-text.ts";
 import { indexType, offsetType, widerType, affineText, divisionVariables, loopVariables } from "./text/index-text.ts";
 import { kernelOf } from "./text/prelude.ts";
-import {
-  resultAccesses,
-  parametersOf,
-  parametersText,
-  elementLines,
-  storedLines,
-  storeLines,
-} from "./text/result-text.ts";
+import { parametersOf, parametersText, elementLines, storedLines, storeLines } from "./text/result-text.ts";
 import { computeType, operand } from "../../../numerics/scalar/expression.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 
@@ -47,7 +41,7 @@ export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSour
   const type = widerType([
     indexType(blocks * rowsPerBlock),
     indexType(vectors + lanes),
-    ...nests.map(({ nest }) => offsetType(resultAccesses(nest), nest.atoms)),
+    ...nests.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
   ]);
   const form: RowForm = {
     group,
@@ -86,11 +80,11 @@ function widthsOf(nests: readonly RowNest[], alignmentOf: AlignmentOf): readonly
   });
 }
 
-function ownLoads({ nest, given }: RowNest): ReturnType<typeof resultAccesses> {
+function ownLoads({ nest, given }: RowNest): readonly Access[] {
   return nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access] : []));
 }
 
-function storesOf({ form, nest, stores }: RowNest): ReturnType<typeof resultAccesses> {
+function storesOf({ form, nest, stores }: RowNest): readonly Access[] {
   return form === "elements" && stores ? [nest.target] : [];
 }
 

@@ -3,6 +3,7 @@
  * that operand's rows, all loads before it waits for any. It transposes the tile in shared memory, then computes and
  * stores along the results' rows. Rows of shared tiles are padded so that reading a column touches every bank once.
  */
+import { accessesOf } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
@@ -10,7 +11,7 @@ import { affineText, indexType, loopName, offsetType, widerType } from "./text/i
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
 import { kernelOf } from "./text/prelude.ts";
-import { resultAccesses, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
+import { parametersOf, parametersText, resultLines } from "./text/result-text.ts";
 import type { StagedLoad, TilePlan } from "./plan/tile-plan.ts";
 
 const blockThreads = 256;
@@ -26,7 +27,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   const parameters = parametersOf(group);
   const type = widerType([
     indexType(Math.max(blocks, ...extents) + side),
-    ...group.map(({ nest }) => offsetType(resultAccesses(nest), nest.atoms)),
+    ...group.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
   ]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,

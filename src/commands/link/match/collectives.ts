@@ -2,8 +2,8 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { counted } from "../../../support/wording.ts";
 import type { CommandList } from "../../command-list.ts";
-import type { Collective } from "../../command.ts";
-import { type CollectiveUse, disagreement, unfitViews, type CommandRef, mismatch } from "./problems.ts";
+import type { Collective, CommandRef } from "../../command.ts";
+import { type CollectiveUse, disagreement, unfitViews, mismatch } from "./problems.ts";
 import { type Meanings, otherMeaning } from "./meaning.ts";
 import { getOrMake, pushTo } from "../../../support/invariant.ts";
 

@@ -3,6 +3,7 @@
  * Inputs and outputs of the program are the same tensors on all ranks, by position. Other tensors have only names, and
  * ranks with texts of their own may use one name for two tensors, so a difference in names is a warning.
  */
+import type { CommandRef } from "../../command.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Buffer } from "../../buffer.ts";
@@ -10,7 +11,7 @@ import { collectives } from "../../collectives.ts";
 import type { CommandList } from "../../command-list.ts";
 import { regionOf } from "../../region.ts";
 import { sameNumbers, type View } from "../../view.ts";
-import { type CollectiveUse, type CommandRef, type End, type Mismatch, mismatch } from "./problems.ts";
+import { type CollectiveUse, type End, type Mismatch, mismatch } from "./problems.ts";
 
 /** The lists of all ranks, and their buffers numbered over all ranks. */
 export interface Meanings {

@@ -5,11 +5,11 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId, at, getOrMake } from "../../../support/invariant.ts";
 import type { CommandList, OneSided } from "../../command-list.ts";
-import type { SlotId } from "../../command.ts";
+import type { CommandRef, SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
 import type { View } from "../../view.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
-import { type CommandRef, mismatch, unmatched, viewMismatch } from "./problems.ts";
+import { mismatch, unmatched, viewMismatch } from "./problems.ts";
 
 /** The pairs of one rank, by their numbers in its list. */
 export interface RankPairs {

@@ -2,16 +2,10 @@
 import type { Diagnostic, Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
-import { type CommandBase, type Origin, originText, type Collective } from "../../command.ts";
+import { type CommandBase, type CommandRef, type Origin, originText, type Collective } from "../../command.ts";
 import { commonBox, sameNumbers, type View } from "../../view.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
-
-/** A command of one rank's list. */
-export interface CommandRef {
-  readonly rank: number;
-  readonly command: number;
-}
 
 /** What messages need of a rank's list, linked or not. */
 interface Listed {

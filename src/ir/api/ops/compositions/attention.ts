@@ -139,7 +139,7 @@ function sumOfHeads(x: TensorView, like: TensorView): TensorView {
 }
 
 /** Swaps the last two axes. */
-function transposed(x: TensorView): TensorView {
+export function transposed(x: TensorView): TensorView {
   const { rank } = x;
   return permute(x, [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]);
 }
