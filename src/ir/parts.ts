@@ -117,9 +117,20 @@ function divides(stride: Scalar, by: Scalar): boolean {
   return inner === 1 || (inner !== null && outer !== null && outer % inner === 0);
 }
 
-export function withTypes({ extent, parts }: CutAxis, keeps: (type: ParallelType) => boolean): CutAxis {
-  const typed = parts.map((part): Part => (keeps(part.type) ? part : { ...part, type: "Serial" }));
+/** The axis with the types that `keeps` accepts alone. */
+export function withTypes(cut: CutAxis, keeps: (type: ParallelType) => boolean): CutAxis {
+  const { extent, parts } = cut;
+  const isKept = ({ type }: Part): boolean => type === "Serial" || keeps(type);
+  // Passes ask for each axis many times, and mostly for types that it has.
+  if (parts.every(isKept)) return cut;
+  const typed = parts.map((part): Part => (isKept(part) ? part : { ...part, type: "Serial" }));
   return { extent, parts: withoutNeighbours(extent, typed) };
+}
+
+/** The axis without the parts that `drops` accepts, which have one index each. */
+export function withoutUnitParts({ extent, parts }: CutAxis, drops: (part: Part) => boolean): CutAxis {
+  const kept = parts.filter((part) => !drops(part));
+  return kept.length === 0 ? wholeAxis(extent) : { extent, parts: withoutNeighbours(extent, kept) };
 }
 
 /** An axis that nothing cuts. */

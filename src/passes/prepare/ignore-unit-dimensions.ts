@@ -1,12 +1,14 @@
 /**
  * Takes the DID types of mesh dimensions of one device off all axes, with the splits that they stand on: such a dimension
- * cuts nothing, so that nothing has to move along it. With nvFuser's limits they stay, and on a mesh of one device, where
- * nvFuser's programs are lowered statement by statement.
+ * cuts nothing, so that nothing has to move along it. On its tensors, Stream with one chunk goes too, as of a loop over
+ * these devices. Both stay with nvFuser's limits, and on a mesh of one device, where nvFuser's programs are lowered
+ * statement by statement.
  *
  *   DeviceMesh.ofShape([1, 8]): T0[DIDy 1, 4 | DIDx 8, 2]   ->   T0[4 | DIDx 8, 2]
  */
-import { type DIDType, isDID, type Tensor } from "../../ir/domain.ts";
-import { cutOf, wholeAxis, withTypes } from "../../ir/parts.ts";
+import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import { cutOf, type Part, withoutUnitParts } from "../../ir/parts.ts";
+import { isConstant } from "../../ir/scalar/fold.ts";
 import { editFusion, recut, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 
@@ -26,16 +28,16 @@ export const ignoreUnitDimensions: Pass<"checked", "checked"> = {
 function withoutUnits(edit: TensorEdit, tensor: Tensor): Tensor {
   const { mesh } = tensor;
   if (mesh === null || mesh.devices.length === 1 || !mesh.shape.includes(1)) return tensor;
-  const isUnit = (type: DIDType): boolean => mesh.hasAxis(type) && mesh.size(type) === 1;
-  if (!tensor.domain.loop.some(({ parallelType }) => isDID(parallelType) && isUnit(parallelType))) return tensor;
+  const isUnit = ({ parallelType: type, extent }: Pick<IterDomain, "parallelType" | "extent">): boolean =>
+    isDID(type) ? mesh.hasAxis(type) && mesh.size(type) === 1 : type === "Stream" && isConstant(extent, 1);
+  if (!tensor.domain.loop.some(isUnit)) return tensor;
+  const isDropped = ({ type, extent }: Part): boolean => isUnit({ parallelType: type, extent });
   let { domain } = tensor;
   for (const axis of tensor.domain.logical) {
     const cut = cutOf(domain, axis);
-    if (!cut.parts.some(({ type }) => isDID(type) && isUnit(type))) continue;
-    const parts = cut.parts.filter(({ type }) => !isDID(type) || !isUnit(type));
-    const kept = parts.length === 0 ? wholeAxis(cut.extent) : withTypes({ extent: cut.extent, parts }, () => true);
+    if (!cut.parts.some(isDropped)) continue;
     // An order of memory that lists the parts keeps them.
-    domain = recut(edit, domain, axis, kept) ?? domain;
+    domain = recut(edit, domain, axis, withoutUnitParts(cut, isDropped)) ?? domain;
   }
   return domain === tensor.domain ? tensor : { ...tensor, domain };
 }
