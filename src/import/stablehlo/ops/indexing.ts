@@ -5,14 +5,9 @@
  */
 import {
   add,
-  amax,
-  cast,
   clamp,
-  eq,
-  full,
   gather,
   ge,
-  gt,
   indexSelect,
   le,
   logicalAnd,
@@ -23,12 +18,13 @@ import {
   squeeze,
   where,
 } from "../../../ir/api/ops.ts";
+import { scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
-import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
+import { attributeOf, numbers, numbersIn, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
 import { broadcastTo, expandedTo, permutedTo, withAxes } from "../../views.ts";
-import { fusionOf, splatOf, type MlirValue, ownWhole } from "../value.ts";
+import { type MlirValue, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -241,10 +237,9 @@ function gatherValues(reading: Reading): MlirValue {
 }
 
 /** Beyond this many pairs of updates, the last of equal indices is not looked for. */
-const mostPairs = 2 ** 24;
-
+/** Of updates with equal indices the last one stays. */
 function scatterValues(reading: Reading): MlirValue {
-  const { reader, op, operands } = reading;
+  const { operands } = reading;
   const [value, updates] = [operandAt(reading), operandAt(reading, 2)];
   if (operands.length > 3) return refuse(reading, `${operands.length} operands`, "a scatter of one tensor");
   const region = firstRegion(reading);
@@ -258,7 +253,6 @@ function scatterValues(reading: Reading): MlirValue {
       kept.includes(axis) ? at(updates.type.shape, at(window, kept.indexOf(axis))) : 1,
     );
   const plan = planOf(reading, scatterFields, sizesFor);
-  const isUnique = wordIn(attributeOf(op, "unique_indices")) === "true";
   return madeValue(reading, () => {
     const prefix = plan.batch.length;
     const joined = joinedOperand(reading, value, plan);
@@ -269,21 +263,8 @@ function scatterValues(reading: Reading): MlirValue {
     let flat = flatAfter(index, prefix, count);
     flat = repeated(flat, [...own.slice(0, prefix), at(readExtents(flat), prefix)]);
     const added = flatAfter(source, prefix, count);
-    if (sets && !isUnique) flat = lastOf(reading, flat);
-    const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView =>
-      full(fusionOf(reader), shape, 0, dtype);
     const places = repeated(flat, readExtents(added));
-    if (!sets) return restored(scatterAdd(joined, prefix, places, added), value, plan);
-    const isBool = joined.dtype === "bool";
-    const numbersOf = isBool ? cast(added, "int") : added;
-    const written = scatterAdd(target(own, numbersOf.dtype), prefix, places, numbersOf);
-    const moved = isBool ? cast(written, "bool") : written;
-    const before = splatOf(value);
-    if (before !== null && Number(before) === 0) return restored(moved, value, plan);
-    const plain = own.slice(0, prefix + 1);
-    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(fusionOf(reader), readExtents(flat), 1, "int"));
-    const isHit = withAxes(gt(hits, 0), prefix + 1, own.length - prefix - 1);
-    return restored(where(isHit, moved, joined), value, plan);
+    return restored((sets ? scatterSet : scatterAdd)(joined, prefix, places, added), value, plan);
   });
 }
 
@@ -306,27 +287,6 @@ function restored(tensor: TensorView, { type }: MlirValue, { batch, named, other
   const apart = named.length === 1 ? tensor : reshape(tensor, split);
   const places = type.shape.map((_, axis) => order.indexOf(axis));
   return permutedTo(apart, places);
-}
-
-/** Of equal indices the last one stays, and the others become -1. `index`: [prefix, n]. */
-function lastOf(reading: Reading, index: TensorView): TensorView {
-  const shape = readExtents(index);
-  const n = at(shape, shape.length - 1);
-  if (n <= 1) return index;
-  if (elementCount(shape) * n > mostPairs) {
-    refuse(
-      reading,
-      `${n} updates whose indices may be equal`,
-      `unique_indices = true, or at most ${Math.floor(Math.sqrt(mostPairs))} updates`,
-    );
-  }
-  const [row0, column] = [withAxes(index, shape.length, 1), withAxes(index, shape.length - 1, 1)];
-  const [i, j] = [
-    counter(reading.reader, n, shape.length - 1, shape.length + 1, index.dtype),
-    counter(reading.reader, n, shape.length, shape.length + 1, index.dtype),
-  ];
-  const isLater = amax(logicalAnd(eq(row0, column), gt(j, i)), [shape.length]);
-  return where(isLater, -1, index);
 }
 
 export const indexingRows: Readonly<Record<string, ReadRow>> = {

@@ -1,12 +1,13 @@
 /** Rows of ATen ops that make tensors from numbers, read at indices, and count sizes; and complex numbers. */
 import type { Extent } from "../../../ir/api/extent.ts";
-import { ge, le, where } from "../../../ir/api/ops/choices.ts";
+import { ge, where } from "../../../ir/api/ops/choices.ts";
 import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { cos, sin } from "../../../ir/api/ops/functions.ts";
 import { rowsAt } from "../../../ir/gradients/rules.ts";
 import { embedding, gather, indexSelect, scatterAdd } from "../../../ir/api/ops/indexing.ts";
+import { tril, triu } from "../../../ir/api/ops/ordered.ts";
 import { cat } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -14,9 +15,8 @@ import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { alongAxis } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { convert, raised, rotatedPairs } from "./elementwise.ts";
+import { asCount, convert, raised, rotatedPairs } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { expanded, reshaped, scalarIn, stacked } from "./shape.ts";
 
@@ -53,16 +53,8 @@ function filled(value: (o: NodeOperands) => number): AtenRow {
   };
 }
 
-/** Keeps the elements on one side of a diagonal. */
-function triangle(lower: boolean): AtenRow {
-  return (o) => {
-    const x = o.tensor("self");
-    const along = (axis: number, start: number): TensorView =>
-      alongAxis(iota(o.fusion, at(x.extents, axis), { start }), axis, x.rank);
-    const [rows, columns] = [along(x.rank - 2, o.whole("diagonal", 0)), along(x.rank - 1, 0)];
-    const kept = lower ? le(columns, rows) : ge(columns, rows);
-    return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
-  };
+function triangle(keep: typeof tril): AtenRow {
+  return (o) => keep(asCount(o.tensor("self")), o.whole("diagonal", 0));
 }
 
 const embeddingRow: AtenRow = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
@@ -199,8 +191,8 @@ export const atenIndexingRows: AtenRows = atenRows({
     () => 0,
   ),
   "scalar_tensor.default(s * factory)": filled((o) => o.number("s")),
-  "tril.default(self diagonal)": triangle(true),
-  "triu.default(self diagonal)": triangle(false),
+  "tril.default(self diagonal)": triangle(tril),
+  "triu.default(self diagonal)": triangle(triu),
   "embedding.default(weight indices padding_idx scale_grad_by_freq sparse)": embeddingRow,
   "index_select.default(self dim index)": indexSelectRow,
   "gather.default(self dim index * sparse_grad)": gatherRow,
