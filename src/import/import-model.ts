@@ -1,6 +1,7 @@
 /** `importModel`: a model file of any format as a Fusion. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type ByteSource, sourceOfBytes } from "./byte-source.ts";
+import { withGradients } from "./gradients.ts";
 import { flightRecords, type Loader, loaderOf, loaders, startBytes } from "./loader.ts";
 import type { ImportedModel, ImportOptions } from "./model.ts";
 
@@ -29,15 +30,17 @@ export async function importModel(
     return refused(options, start === "" ? "an empty file" : "another start", known());
   }
   requireOptions(loader, options);
-  if (loader.content === "text" && typeof model === "string") return (await loader.reader())(model, options);
-  if (loader.content === "bytes" && typeof model !== "string") return (await loader.reader())(model, options);
+  if (loader.content === "text" && typeof model === "string")
+    return withGradients((await loader.reader())(model, options), options);
+  if (loader.content === "bytes" && typeof model !== "string")
+    return withGradients((await loader.reader())(model, options), options);
   return refused(options, typeof model === "string" ? "text" : "bytes", `the ${loader.content} of ${loader.name}`);
 }
 
 /** Throws `bad-option` for an option of another format. */
 function requireOptions(loader: Loader, options: ImportOptions): void {
   const { file = "model" } = options;
-  for (const name of ["entry", "plan", "gradients", "wrt", "apart"] as const) {
+  for (const name of ["entry", "plan"] as const) {
     if (options[name] === undefined || loader.options.includes(name)) continue;
     const others = loaders.filter((each) => each.options.includes(name)).map((each) => each.name);
     fail("bad-option", `a file of ${loader.name} takes no ${name}`, {

@@ -14,8 +14,8 @@ interface LoaderOf<Content> {
   readonly devices?: (model: Content) => number | null;
   /** The reader, which throws `model-syntax`, `model-unsupported`, `model-invalid`. */
   readonly reader: () => Promise<(model: Content, options: ImportOptions) => ImportedModel>;
-  /** The options that the format takes, besides the name of the file. */
-  readonly options: readonly Exclude<keyof ImportOptions, "file">[];
+  /** The options that not all formats take. */
+  readonly options: readonly ("entry" | "plan" | "devices")[];
 }
 
 /** A format of model files. */
@@ -41,7 +41,7 @@ export const loaders: readonly Loader[] = [
     magic: /^PK\W{2}/u,
     content: "bytes",
     reader: async () => (await import("./torch-export/import-torch-export.ts")).importTorchExport,
-    options: ["plan", "devices", "gradients", "wrt", "apart"],
+    options: ["plan", "devices"],
   },
   {
     name: "PyTorch's FX graphs",
@@ -51,7 +51,7 @@ export const loaders: readonly Loader[] = [
     isCertain: true,
     content: "text",
     reader: async () => (await import("./torch-export/import-torch-export.ts")).importFxText,
-    options: ["plan", "devices", "gradients", "wrt", "apart"],
+    options: ["plan", "devices"],
   },
   {
     name: "nvFuser's FusionDefinition",

@@ -40,6 +40,8 @@ export interface ImportedSize {
 }
 
 export interface ImportedInput {
+  /** Absent of a format that does not tell parameters from arguments. A constant has no gradient. */
+  readonly role?: "argument" | "parameter" | "constant";
   /** The names that files of tensors may use, the one of the model first. */
   readonly names: readonly string[];
   /** The value of an input that is a constant or a parameter of the file; null for one that a run gives. */
@@ -57,7 +59,7 @@ export interface ImportOptions {
   readonly devices?: number;
   /** Adds the gradients of the outputs; this is the name of the input that is their cotangent. */
   readonly gradients?: string;
-  /** The parameters and arguments whose gradients are added, by name; every parameter if not given. */
+  /** The inputs whose gradients are added, by name; if not given, parameters, or all floats where none is called so. */
   readonly wrt?: readonly string[];
   /** Leaves the gradients out of the Fusion: the model says what they are of, for `splitBackward`. */
   readonly apart?: boolean;

@@ -71,6 +71,32 @@ describe("run", () => {
   });
 });
 
+describe("weights of a file", () => {
+  /** As safetensors, zeros of the shape [256, 64]. */
+  function zeros(name: string): string {
+    const header = JSON.stringify({ [name]: { dtype: "F32", shape: [256, 64], data_offsets: [0, 65536] } });
+    const length = Buffer.alloc(8);
+    length.writeUInt32LE(header.length);
+    const file = path.join(folder.path, `${name}.safetensors`);
+    writeFileSync(file, Buffer.concat([length, Buffer.from(header), Buffer.alloc(65536)]));
+    return file;
+  }
+
+  it("take the place of the model's own", async () => {
+    const { status, out, err } = await cli("run", mlp, "--plan", plan, ...recorded, "--inputs", zeros("up.weight"));
+    expect([status, out + err]).toEqual([1, expect.stringMatching(/y, element/u)]);
+  });
+
+  it("leave arguments random", async () => {
+    succeeded(await cli("run", mlp, "--plan", plan, "--inputs", zeros("up.weight"), "--check"));
+  });
+
+  it("are refused under other names", async () => {
+    const { status, err } = await cli("run", mlp, "--inputs", zeros("upp.weight"));
+    expect([status, err]).toEqual([2, expect.stringMatching(/no tensor for input in0/u)]);
+  });
+});
+
 it("verify, explain and lower take the file and its plan", async () => {
   succeeded(await cli("verify", mlp, "--plan", plan));
   expect(succeeded(await cli("explain", mlp, "--plan", plan, "--profile", "4xH200"))).toContain("down/linear_1");

@@ -82,6 +82,13 @@ describe("run of a model", () => {
     expect(err).toMatch(/off by 0\.00100/u);
   });
 
+  it("adds the gradients of arguments, which are the slopes", async () => {
+    const { status, out } = await cli("run", mlp, "--gradients", "dy", "--check");
+    expect([status, out]).toEqual([0, expect.stringMatching(/3 gradients were compared with slopes/u)]);
+    const lacking = await cli("run", mlp, "--gradients", "dy=arg1", "--inputs", arrays);
+    expect([lacking.status, lacking.err]).toEqual([2, expect.stringMatching(/expected: in3, dy/u)]);
+  });
+
   it.each([
     ["an input that is missing", "in1.npy", "--inputs", /no tensor for input in1/u],
     ["an output that is missing", "out0.npy", "--expect", /has none of the outputs/u],

@@ -37,8 +37,8 @@ export function wholeFiles(
 }
 
 /**
- * By position, with the constants of the model; the last of `files` that has an input gives it. Throws `option-value`
- * where they lack an input.
+ * By position, with the weights and constants of the model; the last of `files` that has an input gives it. Files that
+ * have weights alone leave the arguments open. Throws `option-value` where the files lack an argument, or have no input.
  */
 export async function inputsFrom(
   files: readonly string[],
@@ -47,18 +47,16 @@ export async function inputsFrom(
   sizes: Sizes,
   given: ReadonlyMap<number, Tensor>,
 ): Promise<ReadonlyMap<number, Tensor>> {
-  const constants = (model?.inputs ?? []).flatMap(({ value }, i): [number, Tensor][] =>
-    value === null ? [] : [[i, value]],
-  );
-  const own = new Map([...constants, ...given]);
-  if (files.length === 0) return own;
+  const own = (model?.inputs ?? []).flatMap(({ value }, i): [number, Tensor][] => (value === null ? [] : [[i, value]]));
   const names = namesFor(signature, model, "inputs");
   const found = new Map<number, Tensor>();
   for (const file of files) {
     const read = await namedTensors({ flag: "--inputs", file }, names, signature, signature.inputs, sizes);
     for (const [i, tensor] of read.entries()) if (tensor !== null) found.set(i, tensor);
   }
-  const missing = names.find((_, i) => !found.has(i) && !own.has(i));
+  const all = new Map([...own, ...found, ...given]);
+  const isOfWeights = found.size > 0 && ![...found.keys()].some((i) => isArgument(model, i));
+  const missing = files.length === 0 || isOfWeights ? undefined : names.find((_, i) => !all.has(i));
   if (missing !== undefined) {
     fail("option-value", `the file of --inputs has no tensor for input ${at(missing, 0)}`, {
       place: { kind: "option", text: `--inputs ${files.join(" --inputs ")}` },
@@ -67,7 +65,13 @@ export async function inputsFrom(
       help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --inputs NAME=FILE",
     });
   }
-  return new Map([...found, ...own]);
+  return all;
+}
+
+/** Whether an input is given by a run: weights and constants are no arguments. */
+function isArgument(model: ImportedModel | null, i: number): boolean {
+  const { role = null, value = null } = model?.inputs[i] ?? {};
+  return role === null ? value === null : role === "argument";
 }
 
 /** What the file of `--expect` holds for an output; null where it has none. */
@@ -184,19 +188,14 @@ function namesFor(
   model: ImportedModel | null,
   side: "inputs" | "outputs",
 ): readonly (readonly string[])[] {
-  const ids = side === "inputs" ? inputs : outputs;
-  const ordinal = side === "inputs" ? "in" : "out";
-  const single = side === "inputs" ? "x" : "y";
+  const isInput = side === "inputs";
+  const ids = isInput ? inputs : outputs;
+  const counted = [...ids.keys()].filter((i) => !isInput || isArgument(model, i));
   return ids.map((id, i) => {
     const tensor = at(tensors, id);
-    const own = side === "inputs" ? (model?.inputs[i]?.names ?? []) : [model?.outputs[i] ?? []].flat();
-    return [
-      `${ordinal}${i}`,
-      ...own,
-      nameOf(tensor) ?? [],
-      ...namesOfTensor(tensor),
-      ids.length === 1 ? single : [],
-    ].flat();
+    const own = isInput ? (model?.inputs[i]?.names ?? []) : [model?.outputs[i] ?? []].flat();
+    const single = counted.length === 1 && counted[0] === i ? [isInput ? "x" : "y"] : [];
+    return [`${isInput ? "in" : "out"}${i}`, ...own, nameOf(tensor) ?? [], ...namesOfTensor(tensor), ...single].flat();
   });
 }
 

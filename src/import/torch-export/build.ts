@@ -40,7 +40,7 @@ import type { ExportedProgram } from "./read.ts";
 import { isCollective } from "./group-collective.ts";
 import { groupCollectiveRows } from "./rows/collectives.ts";
 import { attentionRows } from "./rows/attention.ts";
-import { backwardRows } from "./rows/backward.ts";
+import { atenBackwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { atenIndexingRows, primRows, sizeRows } from "./rows/indexing.ts";
@@ -59,7 +59,7 @@ const groups: Readonly<Record<string, AtenRows>> = {
   "Creation, indices, complex numbers": atenIndexingRows,
   "Contractions, norms, reductions": computeRows,
   Attention: attentionRows,
-  "Backward passes": backwardRows,
+  "Backward passes": atenBackwardRows,
   "Mixtures of experts": expertRows,
   "Collectives of one rank's graph": groupCollectiveRows,
   Sizes: sizeRows,

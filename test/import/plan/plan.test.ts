@@ -4,14 +4,13 @@ import { DiagnosticError, type Diagnostic } from "../../../src/diagnostics/diagn
 import { autoPlan, shardedModel, families } from "../../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { parsePlacement } from "../../../src/import/plan/placement.ts";
-import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { lower } from "../../../src/compile/lower.ts";
 import { print } from "../../../src/host/print/print.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
-import { torchProgram } from "../torch-export/torch-files.ts";
+import { torchProgram, withGradients } from "../torch-export/torch-files.ts";
 import { modelFile, type WrittenNode } from "../torch-export/written-model.ts";
 
 function planned(name: string, plan: object): ExportedModel {

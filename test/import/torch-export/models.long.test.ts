@@ -1,11 +1,10 @@
 /** Models of the transformers library on 1, 2 and 4 devices, with the plans of their families. */
 import { describe, expect, it } from "vitest";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
-import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
 import { autoPlan, shardedModel } from "../../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
-import { expectRecorded, inputsOf, recorded, torchProgram } from "./torch-files.ts";
+import { expectRecorded, inputsOf, recorded, torchProgram, withGradients } from "./torch-files.ts";
 
 const block = { q: "colwise", k: "colwise", v: "colwise", o: "rowwise", w1: "colwise", w3: "colwise", w2: "rowwise" };
 

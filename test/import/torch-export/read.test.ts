@@ -1,8 +1,7 @@
 /** Recorded files of torch.export: names, sizes and lines, and the values that PyTorch computed. */
 import { describe, expect, it } from "vitest";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
-import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
-import { expectRecorded, inputsOf, readTorch, recorded } from "./torch-files.ts";
+import { expectRecorded, inputsOf, readTorch, recorded, withGradients } from "./torch-files.ts";
 
 describe("mlp", () => {
   it("computes what PyTorch computed, within the oracle's bounds", async () => {

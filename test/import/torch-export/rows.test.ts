@@ -2,10 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { buildModel, readOps } from "../../../src/import/torch-export/build.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
-import { withGradients } from "../../../src/import/torch-export/import-torch-export.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { packings } from "../../../src/numerics/convert.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
+import { withGradients } from "./torch-files.ts";
 import { at } from "../../../src/support/invariant.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";

@@ -6,10 +6,12 @@ import { safetensorsTensors } from "../../../src/cli/tensor-files/safetensors.ts
 import { readStored, withTensorFile } from "../../../src/cli/tensor-files/stored-tensor.ts";
 import { buildModel } from "../../../src/import/torch-export/build.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
-import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
+import { withGradients as withImportedGradients } from "../../../src/import/gradients.ts";
+import { importedOf } from "../../../src/import/torch-export/import-torch-export.ts";
+import type { ExportedModel, ModelInput } from "../../../src/import/torch-export/model.ts";
 import { type ExportedProgram, readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
-import { invariant } from "../../../src/support/invariant.ts";
+import { at, invariant } from "../../../src/support/invariant.ts";
 
 const folder = path.resolve(import.meta.dirname, "../torch");
 
@@ -23,6 +25,21 @@ export function torchProgram(name: string): ExportedProgram {
 
 export function readTorch(name: string): ExportedModel {
   return buildModel(torchProgram(name));
+}
+
+/** The model as `importModel` differentiates it. */
+export function withGradients(model: ExportedModel, gradients: string, wrt?: readonly string[]): ExportedModel {
+  const options = { gradients, ...(wrt === undefined ? {} : { wrt }) };
+  const { fusion, inputs, outputs } = withImportedGradients(importedOf(model, null), options);
+  const added = inputs.slice(model.inputs.length).map(({ names }, i): ModelInput => {
+    const tensor = at(fusion.inputs, model.inputs.length + i);
+    return { name: at(names, 0), kind: "user", tensor, read: () => null };
+  });
+  return {
+    ...model,
+    inputs: [...model.inputs, ...added],
+    outputs: outputs.map((name, i) => ({ name, tensor: at(fusion.outputs, i) })),
+  };
 }
 
 export async function recorded(name: string): Promise<ReadonlyMap<string, Tensor>> {

@@ -22,7 +22,7 @@ import { patchesTimes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { requireLastAxis, strideOfPatches } from "./compute.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
-import { rangeOf, scalarIn } from "./shape.ts";
+import { sliceRangeOf, scalarIn } from "./shape.ts";
 
 type SlopeName = "gelu" | "geluTanh" | "silu" | "tanh" | "sigmoid" | "softplus";
 
@@ -80,7 +80,7 @@ const embeddingBackward: AtenRow = (o) => {
 
 const sliceBackward: AtenRow = (o) => {
   const [g, extents] = [o.tensor("grad_output"), o.sizes("input_sizes")];
-  const { axis, start, stop, step } = rangeOf(o, extents);
+  const { axis, start, stop, step } = sliceRangeOf(o, extents);
   return zerosAround(
     g,
     zeros(o.fusion, extents, g.dtype),
@@ -178,7 +178,7 @@ const squaredErrorBackward: AtenRow = (o) => {
   return reductionOf(o) === "mean" && x.rank > 0 ? perElement(distance, x, [...x.extents.keys()], 0) : distance;
 };
 
-export const backwardRows: AtenRows = atenRows({
+export const atenBackwardRows: AtenRows = atenRows({
   "gelu_backward.default(grad_output self * approximate)": slope(
     (o) => (o.text("approximate", "none") === "tanh" ? "geluTanh" : "gelu"),
     "self",

@@ -113,7 +113,7 @@ interface AxisRange {
 }
 
 /** Bounds as in Python: negative ones count from the end, and all are cut at the ends. */
-export function rangeOf(o: NodeOperands, extents: readonly Extent[]): AxisRange {
+export function sliceRangeOf(o: NodeOperands, extents: readonly Extent[]): AxisRange {
   const axis = axisIn(o.whole("dim", 0), extents.length);
   const extent = scalarIn(at(extents, axis));
   const length = constantValue(extent);
@@ -131,7 +131,7 @@ export function rangeOf(o: NodeOperands, extents: readonly Extent[]): AxisRange 
 
 const sliceRow: AtenRow = (o) => {
   const x = o.tensor("self");
-  const { axis, start, stop, step } = rangeOf(o, x.extents);
+  const { axis, start, stop, step } = sliceRangeOf(o, x.extents);
   const extent = at(x.extents, axis);
   if (start === 0 && step === 1 && (stop === constantValue(extent) || stop === extent)) return x;
   const starts = x.extents.map((_, i) => (i === axis ? start : 0));
@@ -164,7 +164,7 @@ function replaced(x: TensorView, { axis, start, stop }: Omit<AxisRange, "step">,
 
 const sliceScatter: AtenRow = (o) => {
   const x = o.tensor("self");
-  const range = rangeOf(o, x.extents);
+  const range = sliceRangeOf(o, x.extents);
   return range.step === 1 ? replaced(x, range, o.tensor("src")) : o.refuse(`a step of ${range.step}`, "a step of 1");
 };
 
