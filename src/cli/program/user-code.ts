@@ -1,7 +1,6 @@
 /**
  * Runs code of the user's program file and turns its errors into diagnostics that name the file and line. A diagnostic
- * of a Braid call keeps its own place and names the calling line, in the file that the user wrote. Errors of another
- * copy of Braid are recognised by shape.
+ * of a Braid call keeps its own place and names the calling line, in the file that the user wrote.
  */
 import { packageName } from "../../host/program-file.ts";
 import { once } from "node:events";
@@ -10,7 +9,7 @@ import process from "node:process";
 import { setImmediate as turn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
-import { type Diagnostic, DiagnosticError, isDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
 import { InvariantError } from "../../support/invariant.ts";
 import { builders } from "./running-braid.ts";
@@ -49,9 +48,8 @@ async function failsApart(signal: AbortSignal): Promise<never> {
 
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
   const site = callSite(error, maps);
-  const diagnostics = diagnosticsIn(error);
-  if (diagnostics !== null) {
-    return diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
+  if (error instanceof DiagnosticError) {
+    return error.diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
   return [
@@ -97,13 +95,6 @@ function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: st
   if (site !== undefined) return { ...diagnostic, source: `${site.path}:${site.line}:${site.column}` };
   if (diagnostic.place?.kind === "file") return diagnostic;
   return { ...diagnostic, notes: [...(diagnostic.notes ?? []), `in ${displayPath(file)}`] };
-}
-
-/** Those of a DiagnosticError; null for other errors. By shape, since the error may come from another copy of Braid. */
-function diagnosticsIn(error: unknown): readonly Diagnostic[] | null {
-  if (!(error instanceof Error) || error.name !== "DiagnosticError" || !("diagnostics" in error)) return null;
-  const given: unknown = error.diagnostics;
-  return Array.isArray(given) && given.length > 0 && given.every(isDiagnostic) ? given : null;
 }
 
 /** Syntax errors carry their place in the message only, columns from 0: `ParseError: ... /path/file.ts:3:11`. */
