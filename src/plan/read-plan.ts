@@ -15,7 +15,6 @@ import {
   planFormat,
   planInvalid,
   planPlace,
-  planRecords,
   planVersion,
   sha256,
 } from "./plan-document.ts";
@@ -123,7 +122,6 @@ function planOf(folder: string, value: unknown): PlanDocument {
       help: "make it again: braid compile refuses programs with findings",
     });
   }
-  formOf(folder, "plan.json", v.safeParse(planRecords, value));
   return formOf(folder, "plan.json", v.safeParse(planDocument, value));
 }
 

@@ -17,7 +17,6 @@ import { addStyle, make } from "./dom.ts";
 import { drawScene } from "./draw-scene.ts";
 import { prepare } from "./scene.ts";
 import { createGutter } from "./gutter.ts";
-import { createHeldKeys } from "./keys.ts";
 import { createPixelRow } from "./pixel-row.ts";
 import { hatching, themeOf } from "./theme.ts";
 import style from "./timeline.css";
@@ -51,6 +50,9 @@ const axisHeight = 26;
 const reach = 3;
 /** The shortest stretch of time that fills the view: a nanosecond of milliseconds, a step. */
 const closest = { milliseconds: 1e-5, steps: 4 } as const;
+
+/** What each press or repeat of a key changes: the zoom by a factor, the view by a part of its width. */
+const [keyZoom, keyMove] = [1.15, 0.1];
 
 const label =
   "Timeline of the streams of every rank. W and S zoom, A and D or the arrow keys move, comma and period go from slice to slice, F fits the highlight, 0 shows everything.";
@@ -106,11 +108,6 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     return { from, scale: width / (to - from), width };
   };
 
-  const held = createHeldKeys((factor, part) => {
-    if (factor !== 1) behavior.scaleBy(target, factor);
-    if (part !== 0) behavior.translateBy(target, (-part * width) / zoomTransform(canvas).k, 0);
-  });
-
   const resized = new ResizeObserver(() => {
     resize();
   });
@@ -151,12 +148,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
   const onKeyDown = (event: Event): void => {
     if (event instanceof KeyboardEvent && isForTimeline(event) && pressed(event)) event.preventDefault();
   };
-  const onKeyUp = (event: Event): void => {
-    if (event instanceof KeyboardEvent) held.release(event.key);
-  };
   keysOn.addEventListener("keydown", onKeyDown);
-  keysOn.addEventListener("keyup", onKeyUp);
-  window.addEventListener("blur", held.releaseAll);
   scroll.addEventListener("scroll", draw);
   scheme.addEventListener("change", recolor);
   resized.observe(scroll);
@@ -170,10 +162,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     destroy: () => {
       resized.disconnect();
       cancelAnimationFrame(frame);
-      held.releaseAll();
       keysOn.removeEventListener("keydown", onKeyDown);
-      keysOn.removeEventListener("keyup", onKeyUp);
-      window.removeEventListener("blur", held.releaseAll);
       scheme.removeEventListener("change", recolor);
       root.remove();
     },
@@ -330,14 +319,26 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     draw();
   }
 
-  function pressed({ key }: KeyboardEvent): boolean {
-    if (held.press(key)) return true;
+  function pressed(event: KeyboardEvent): boolean {
+    const key = event.key.toLowerCase();
     switch (key) {
+      case "w":
+      case "s":
+        behavior.scaleBy(target, key === "w" ? keyZoom : 1 / keyZoom);
+        return true;
+      case "a":
+      case "arrowleft":
+        move(-keyMove);
+        return true;
+      case "d":
+      case "arrowright":
+        move(keyMove);
+        return true;
       case "f":
         if (selection?.extent !== undefined && selection.extent !== null) show(...selection.extent);
         return true;
       case "0":
-      case "Home":
+      case "home":
         fit();
         return true;
       case ",":
@@ -346,7 +347,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
       case ".":
         step(1);
         return true;
-      case "Escape":
+      case "escape":
         highlight(null, false);
         pick(null);
         options.onClear?.();
@@ -354,6 +355,10 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
       default:
         return false;
     }
+  }
+
+  function move(part: number): void {
+    behavior.translateBy(target, (-part * width) / zoomTransform(canvas).k, 0);
   }
 
   /** Goes to the next slice of the track, or to the first one in view. */
