@@ -115,7 +115,7 @@ function ExampleMenu({ store }: { readonly store: Store }): JSX.Element {
             type="button"
             onClick={() => {
               close();
-              chooseFile(".ts,.mts,.js,.mjs,.mlir,.hir,.txt,.log,.out,.json", store);
+              chooseFile(".ts,.mts,.js,.mjs,.mlir,.pt2,.fx,.py,.fusion,.hir,.txt,.log,.out,.json", store);
             }}
           >
             <strong>Open a file …</strong>

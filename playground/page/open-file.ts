@@ -4,22 +4,29 @@ import { gpuSizes, kindOfFile } from "../model/inputs.ts";
 import type { Store } from "./store.ts";
 
 async function openFile(file: File, store: Store): Promise<void> {
-  const { name } = file;
-  const text = await file.text();
-  const kind = kindOfFile(name, text);
-  if (kind === "profile") await openProfile(name, text, store);
-  else store.change({ kind: "open", document: { kind, name, text }, params: {} });
-}
-
-async function openProfile(name: string, text: string, store: Store): Promise<void> {
-  const { parseProfile } = await import("../../src/simulate/parse-profile.ts");
   try {
-    parseProfile(text, name);
-    store.change({ kind: "profile", name: name.replace(/\.json$/u, ""), text });
+    const { name, text } = file.name.endsWith(".pt2")
+      ? await openExported(file)
+      : { name: file.name, text: await file.text() };
+    const kind = kindOfFile(name, text);
+    if (kind === "profile") await openProfile(name, text, store);
+    else store.change({ kind: "open", document: { kind, name, text }, params: {} });
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
     alert(error.diagnostics.map(renderDiagnostic).join("\n"));
   }
+}
+
+async function openProfile(name: string, text: string, store: Store): Promise<void> {
+  const { parseProfile } = await import("../../src/simulate/parse-profile.ts");
+  parseProfile(text, name);
+  store.change({ kind: "profile", name: name.replace(/\.json$/u, ""), text });
+}
+
+/** A file of torch.export as the text of its graph, which can be shown, edited and shared. */
+async function openExported(file: File): Promise<{ readonly name: string; readonly text: string }> {
+  const { exportedText } = await import("../model/exported-text.ts");
+  return exportedText(file.name, new Uint8Array(await file.arrayBuffer()));
 }
 
 /** Their texts come when the first is opened. An unknown name opens nothing. */

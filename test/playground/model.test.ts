@@ -1,5 +1,9 @@
 /** The playground's state, links, diffs and command lines: everything but its page. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { openModel } from "../../playground/compiler/open-model.ts";
+import { exportedText } from "../../playground/model/exported-text.ts";
 import { cliCommand } from "../../playground/model/cli-command.ts";
 import { axesOf, pointsOf } from "../../playground/model/curves.ts";
 import { kindOfFile, newDocument } from "../../playground/model/inputs.ts";
@@ -289,6 +293,14 @@ describe("files", () => {
     ["dump.txt", "dump", "class of 2024\n%HostIrContainer { }"],
   ])("%s is a %s", (name, kind, text?: string) => {
     expect(kindOfFile(name, text)).toBe(kind);
+  });
+
+  it("a file of torch.export is the text of its graph", async () => {
+    const bytes = readFileSync(path.resolve(import.meta.dirname, "../import/torch/mlp.pt2"));
+    const { name, text } = exportedText("mlp.pt2", new Uint8Array(bytes));
+    expect([name, kindOfFile(name, text)]).toEqual(["mlp.fx", "model"]);
+    const opened = await openModel(name, text);
+    expect(opened).toMatchObject({ kind: "opened", source: { data: { source: { kind: "Fusion" } } } });
   });
 
   it("a graph that was pasted is a model", () => {

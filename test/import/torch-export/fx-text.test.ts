@@ -14,16 +14,9 @@ import {
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { openArchive, parseDocument } from "../../../src/import/torch-export/archive.ts";
+import { printFxText } from "../../../src/import/torch-export/fx-print.ts";
 import { readFxText } from "../../../src/import/torch-export/fx-text.ts";
-import {
-  type Argument,
-  type ExportedGraph,
-  isList,
-  isValue,
-  readGraph,
-  type TensorMeta,
-  torchDTypesByName,
-} from "../../../src/import/torch-export/graph.ts";
+import { type ExportedGraph, readGraph } from "../../../src/import/torch-export/graph.ts";
 import { withoutInPlace } from "../../../src/import/torch-export/in-place.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
@@ -31,7 +24,7 @@ import { at, invariant } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { runRecorded } from "../run-recorded.ts";
 import { requireEqual } from "../run-text.ts";
-import { torchFile } from "./torch-files.ts";
+import { torchFile, torchProgram } from "./torch-files.ts";
 
 const folder = path.resolve(import.meta.dirname, "../torch");
 
@@ -104,49 +97,8 @@ it("a module of parallelize_module that was compiled computes what the whole mod
   }
 });
 
-/** As PyTorch's generated code has it. */
-function printed(argument: Argument): string {
-  if (argument === null) return "None";
-  if (typeof argument === "boolean") return argument ? "True" : "False";
-  if (typeof argument === "number") return String(argument).replace("Infinity", "inf");
-  if (typeof argument === "string") return `'${argument}'`;
-  if (isList(argument)) return `[${argument.map(printed).join(", ")}]`;
-  if (isValue(argument)) return argument.name;
-  return argument.kind === "dtype" ? `torch.${argument.dtype.name}` : "device(type='cpu')";
-}
-
-const shortNames = new Map([...torchDTypesByName].map(([short, { name }]) => [name, short]));
-
-function annotated(name: string, meta: TensorMeta | undefined): string {
-  if (meta === undefined) return name;
-  const sizes = meta.sizes.map((size) => (typeof size === "number" ? size : size.expression));
-  return `${name}: "${shortNames.get(meta.dtype.name) ?? ""}[${sizes.join(", ")}]"`;
-}
-
 interface RawNode {
   readonly inputs: readonly { readonly kind: number }[];
-}
-
-/** `isNamed`: of each argument of each node, whether PyTorch gives it by name. */
-function printGraph(graph: ExportedGraph, isNamed: readonly (readonly boolean[])[]): string {
-  const values = graph.inputs.flatMap((input) => (input.kind === "fixed" ? [] : [input.value]));
-  const lines = graph.nodes.flatMap(({ target, inputs, outputs }, i) => {
-    const args = [...inputs].map(([name, argument], place) =>
-      isNamed[i]?.[place] === true ? `${name} = ${printed(argument)}` : printed(argument),
-    );
-    const call = `${target}(${args.join(", ")})`;
-    const [output] = outputs;
-    // Checks of assumptions have no results, and no row.
-    if (output === undefined) return [];
-    if (outputs.length === 1) return [`${annotated(output, graph.tensors.get(output))} = ${call};  unread = None`];
-    return [
-      `results_${i} = ${call}`,
-      ...outputs.map((name, part) => `${annotated(name, graph.tensors.get(name))} = results_${i}[${part}]`),
-    ];
-  });
-  const parameters = values.map((value) => annotated(value, graph.tensors.get(value)));
-  const body = [...lines, `return (${graph.outputs.join(", ")},)`];
-  return `class GraphModule(torch.nn.Module):\n    def forward(self, ${parameters.join(", ")}):\n        ${body.join("\n        ")}\n`;
 }
 
 it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
@@ -157,8 +109,12 @@ it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
     const json = parseDocument(at([document], 0) ?? { size: 0, read: () => new Uint8Array() }, name, "models");
     const graph = readGraph(json);
     const { graph_module: raw } = json.value as { readonly graph_module: { readonly graph: { nodes: RawNode[] } } };
+    // Of each argument of each node, whether PyTorch gives it by name.
     const isNamed = raw.graph.nodes.map(({ inputs }) => inputs.map(({ kind }) => kind === 2));
-    const { graph: found } = readFxText(printGraph(graph, isNamed), name);
+    const { graph: found } = readFxText(
+      printFxText({ graph }, (_, place, i) => isNamed[i]?.[place] === true),
+      name,
+    );
     const summary = ({ nodes }: ExportedGraph): unknown =>
       nodes.flatMap(({ target, inputs, outputs }) =>
         outputs.length === 0 ? [] : [[target, Object.fromEntries(inputs), outputs]],
@@ -168,6 +124,16 @@ it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
     expect(found.outputs).toEqual(functional.outputs);
   },
 );
+
+it.each(["mlp", "llama", "phi3", "gpt2", "bert"])("%s as text has the ops of the file", async (name) => {
+  const [text, file] = [printFxText(torchProgram(name)), torchFile(name)];
+  const [printed, exported] = await Promise.all([
+    importModel(text, { file: name, fold: false }),
+    importModel(file, { file: name, fold: false }),
+  ]);
+  expect(printed.inputs.map(({ names }) => names)).toEqual(exported.inputs.map(({ names }) => names));
+  expect(printed.fusion.data().ops).toEqual(exported.fusion.data().ops);
+});
 
 const forward = (...lines: readonly string[]): string =>
   ['def forward(self, x: "f32[2, 3]"):', ...lines].join("\n    ");
