@@ -9,7 +9,7 @@ import { escapeControls } from "../../support/wording.ts";
 /** The file's text in pieces. */
 export async function reportPage(data: ReportData): Promise<readonly string[]> {
   const script = await readFile(packageFile("dist/report/page.js"), "utf8");
-  const { json, bytes } = encodeColumns(data, escapeControls);
+  const json = deflateRawSync(encodeColumns(data, escapeControls)).toString("base64");
   return [
     `<!doctype html>
 <html lang="en">
@@ -21,14 +21,9 @@ export async function reportPage(data: ReportData): Promise<readonly string[]> {
 <body>
 <noscript>This report needs JavaScript.</noscript>
 `,
-    embedded("br-json", Buffer.from(json)),
-    embedded("br-columns", bytes),
+    `<script type="text/plain" id="br-data">${json}</script>\n`,
     `<script type="module">${script}</script>\n</body>\n</html>\n`,
   ];
-}
-
-function embedded(id: string, bytes: Uint8Array): string {
-  return `<script type="text/plain" id="${id}">${deflateRawSync(bytes).toString("base64")}</script>\n`;
 }
 
 function escapeText(text: string): string {

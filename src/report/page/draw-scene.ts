@@ -1,7 +1,8 @@
 /** Draws the visible part of a timeline on a canvas. */
+import { bisectLeft } from "d3-array";
 import { at } from "../../support/invariant.ts";
 import type { IdleSpan, SliceRef } from "../data/timeline-data.ts";
-import { type SliceArrow, lowerBound } from "../view/find.ts";
+import type { SliceArrow } from "../view/find.ts";
 import type { TimelineRow } from "../view/rows.ts";
 import { fittedLabel } from "../view/describe.ts";
 import { chosenBars, visibleBars } from "../view/visible-bars.ts";
@@ -198,13 +199,13 @@ function drawMemory(context: CanvasRenderingContext2D, scene: Scene, row: Timeli
   const x = (each: number): number => (each - pixels.from) * pixels.scale;
   context.beginPath();
   context.moveTo(Math.max(0, x(0)), base);
-  let i = Math.max(0, lowerBound(time, pixels.from, 0, time.length) - 1);
+  let i = Math.max(0, bisectLeft(time, pixels.from, 0, time.length) - 1);
   let last = 0;
   while (i < time.length && x(at(time, i)) <= pixels.width) {
     const left = Math.max(x(at(time, i)), Math.max(0, x(0)));
     context.lineTo(left, base - last * scaleY);
     // Of the changes within a pixel, the greatest use.
-    const next = Math.max(i + 1, lowerBound(time, pixels.from + (Math.floor(left) + 1) / pixels.scale, i, time.length));
+    const next = Math.max(i + 1, bisectLeft(time, pixels.from + (Math.floor(left) + 1) / pixels.scale, i, time.length));
     for (let k = i; k < next; k++) last = k === i ? at(bytes, k) : Math.max(last, at(bytes, k));
     context.lineTo(left, base - last * scaleY);
     last = at(bytes, next - 1);

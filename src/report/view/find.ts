@@ -1,22 +1,11 @@
 /** Finds slices of a track by time. */
+import { bisectLeft } from "d3-array";
 import { at } from "../../support/invariant.ts";
 import type { SliceColumns, Track } from "../data/timeline-data.ts";
 
-/** The first of the sorted values, from `low` to before `high`, that is at least `value`; `high` without one. */
-export function lowerBound(values: ArrayLike<number>, value: number, low: number, high: number): number {
-  let from = low;
-  let to = high;
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((values[middle] ?? 0) < value) from = middle + 1;
-    else to = middle;
-  }
-  return from;
-}
-
 /** The first slice of a track that may reach beyond `time`; the track's end without one. */
 export function firstAfter({ start, duration }: SliceColumns, { first, count }: Track, time: number): number {
-  const found = lowerBound(start, time, first, first + count);
+  const found = bisectLeft(start, time, first, first + count);
   return found > first && at(start, found - 1) + at(duration, found - 1) > time ? found - 1 : found;
 }
 

@@ -2,9 +2,10 @@
  * What to draw of a track at a zoom: a bar for each slice of at least a pixel, and one bar for all slices that begin in
  * the same pixel. A view therefore costs at most two bars a pixel, however many slices it covers.
  */
+import { bisectLeft } from "d3-array";
 import { at } from "../../support/invariant.ts";
 import type { SliceKind, SliceColumns, Track, SliceWork } from "../data/timeline-data.ts";
-import { firstAfter, lowerBound } from "./find.ts";
+import { firstAfter } from "./find.ts";
 
 /** Pixels of a view: `scale` pixels per unit of time, from `from`. */
 export interface PixelScale {
@@ -38,7 +39,7 @@ export function visibleBars(
       continue;
     }
     const x = Math.floor(x0);
-    let next = lowerBound(start, from + (x + 1) / scale, i + 1, end);
+    let next = bisectLeft(start, from + (x + 1) / scale, i + 1, end);
     // The last one of a pixel may reach beyond it.
     if (next - 1 > i && at(duration, next - 1) * scale >= 1) next--;
     if (next === i + 1) sink.slice(i, x0, x1);
@@ -56,8 +57,8 @@ export function chosenBars(
   draw: (slice: number, x0: number, x1: number) => void,
 ): void {
   const { start, duration } = slices;
-  const end = lowerBound(chosen, track.first + track.count, 0, chosen.length);
-  let i = lowerBound(chosen, firstAfter(slices, track, from), 0, end);
+  const end = bisectLeft(chosen, track.first + track.count, 0, chosen.length);
+  let i = bisectLeft(chosen, firstAfter(slices, track, from), 0, end);
   while (i < end) {
     const slice = at(chosen, i);
     const x0 = (at(start, slice) - from) * scale;
@@ -66,8 +67,8 @@ export function chosenBars(
     draw(slice, x0, Math.max(x0 + 1, x1));
     i++;
     if (x1 - x0 >= 1) continue;
-    const next = lowerBound(start, from + (Math.floor(x0) + 1) / scale, slice + 1, track.first + track.count);
-    i = lowerBound(chosen, next, i, end);
+    const next = bisectLeft(start, from + (Math.floor(x0) + 1) / scale, slice + 1, track.first + track.count);
+    i = bisectLeft(chosen, next, i, end);
   }
 }
 
