@@ -148,12 +148,22 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
         refuse(source, statement.position);
     }
   }
+  const owners = new Map(
+    inputs.flatMap((each) =>
+      each.kind === "parameter" && each.name.includes(".")
+        ? [[each.value, { path: each.name.slice(0, each.name.lastIndexOf(".")), type: "" }]]
+        : [],
+    ),
+  );
+  /** The text does not say them. The op that reads a parameter is of the module that has it. */
+  const modulesOf = (given: FxCall["inputs"]): GraphNode["modules"] =>
+    [...given.values()].flatMap((each) => (isValue(each) ? (owners.get(each.name) ?? []) : [])).slice(0, 1);
   const read = nodes.map(({ target, inputs: given, name, position, results: parts }): GraphNode => ({
     target,
     inputs: given,
     // Parts that nothing reads have no lines, and names that no line has.
     outputs: parts.length === 0 ? [name] : Array.from(parts, (part, i) => part ?? `${name}.${i}`),
-    modules: [],
+    modules: modulesOf(given),
     source: lineOf(position),
     place: () => {
       const { line, column } = sourcePlaceAt(source, position);

@@ -8,7 +8,9 @@ import {
   type ImportedModel,
   importModel,
   linear,
+  lower,
   MultiDeviceExecutor,
+  print,
   Tensor,
 } from "@braid-compiler/braid";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
@@ -124,6 +126,21 @@ it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
     expect(found.outputs).toEqual(functional.outputs);
   },
 );
+
+it("a plan names the modules of a graph of Dynamo by their parameters", async () => {
+  const weight = (name: string): string => `L_self_modules_${name}_parameters_weight_`;
+  const text = [
+    `def forward(self, L_x_: "f32[2, 4]", ${weight("up")}: "f32[8, 4]", ${weight("down")}: "f32[4, 8]"):`,
+    `w = ${weight("up")}`,
+    'h: "f32[2, 8]" = torch._C._nn.linear(L_x_, w, None)',
+    'a: "f32[2, 8]" = torch.nn.functional.silu(h, inplace = False)',
+    `y: "f32[2, 4]" = torch._C._nn.linear(a, ${weight("down")}, None)`,
+    "return (y,)",
+  ].join("\n    ");
+  const plan = { text: '{ "mesh": { "tp": 2 }, "up": "colwise", "down": "rowwise" }', file: "plan.json" };
+  const { fusion } = await importModel(text, { file: "graph.txt", plan });
+  expect(Array.from(print(lower(fusion)).matchAll(/\(type=(\w+)/gu), ([, type]) => type)).toEqual(["Allreduce"]);
+});
 
 it.each(["mlp", "llama", "phi3", "gpt2", "bert"])("%s as text has the ops of the file", async (name) => {
   const [text, file] = [printFxText(torchProgram(name)), torchFile(name)];
