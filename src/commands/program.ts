@@ -73,6 +73,11 @@ export interface RankProgram {
   readonly linkedFrom?: LinkedFrom;
 }
 
+/** Bytes of all arenas of a rank. */
+export function reservedBytes({ arenaBytes }: Pick<RankProgram, "arenaBytes">): number {
+  return Object.values(arenaBytes).reduce((sum, bytes) => sum + bytes, 0);
+}
+
 /**
  * What `link` made the commands of a rank from. Ranks that were recorded at once have the same objects at most
  * positions. Two events, allocs, frees, launches or copies that are one unlinked command differ in nothing but their

@@ -5,7 +5,7 @@
  */
 import type { Prepared } from "../backends/backend.ts";
 import { type BufferId, type PlacedBuffer, positionIn } from "../commands/buffer.ts";
-import type { Program } from "../commands/program.ts";
+import { type Program, reservedBytes } from "../commands/program.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
@@ -88,7 +88,7 @@ const commandBytes = 4096;
  * all processes come to the same number.
  */
 export function preparedBytes({ ranks }: Program, localRanks: readonly number[] | undefined): number {
-  const buffers = ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, bytes) => sum + bytes, 0));
+  const buffers = ranks.map(reservedBytes);
   const commands = ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
   const held =
     localRanks === undefined

@@ -3,7 +3,7 @@
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
 import { serialOf } from "./serial-program.ts";
-import { commandsOfRanks, type Program } from "../commands/program.ts";
+import { commandsOfRanks, type Program, reservedBytes } from "../commands/program.ts";
 import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
@@ -228,7 +228,7 @@ function explainOne(
       : explainRun(tracedRun(program, measured), profile, { ...given, isOnCores: options.on !== "cuda" });
   invariant(run !== null, "a run is measured, or predicted with a profile");
   const refusals = isFusionSource(source) ? refusedLoops(source, asked, written) : [];
-  const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
+  const bytes = program.ranks.map(reservedBytes);
   return {
     compilation,
     layers: null,

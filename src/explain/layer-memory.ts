@@ -2,31 +2,27 @@
  * The memory of a program of many equal layers, by programs with few of them. Tensors that the forward pass saves add up
  * over its layers, so that the whole needs most where the backward pass begins, and programs of few layers elsewhere.
  */
-import type { Arena } from "../commands/buffer.ts";
-import type { Program } from "../commands/program.ts";
+import { type Program, reservedBytes } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { further } from "../tune/regions/fewer-layers.ts";
 
 /** Bytes of the rank that needs the most, of a program with so many layers more than `more`. */
 export function furtherPeakBytes(few: Program, more: Program, missing: number): number {
-  const ofRanks = more.ranks.map(({ rank, arenaBytes }) => {
-    const ofFew = at(few.ranks, rank).arenaBytes;
-    const own = totalOf(arenaBytes);
+  const ofRanks = more.ranks.map((ofMore) => {
+    const { rank, arenaBytes } = ofMore;
+    const ofFew = at(few.ranks, rank);
+    const own = reservedBytes(ofMore);
     const changes = changesOf(more, rank);
     const saved = savedBytes(changesOf(few, rank), changes);
-    if (saved === null) return further(totalOf(ofFew), own, missing);
+    if (saved === null) return further(reservedBytes(ofFew), own, missing);
     const { bytes, from, to } = saved;
     const live = liveAfter(changes);
     const ofAll = live.map((each, position) => each + (from <= position && position < to ? missing * bytes : 0));
-    const bound = arenaBytes.input + arenaBytes.output - ofFew.input - ofFew.output;
+    const bound = arenaBytes.input + arenaBytes.output - ofFew.arenaBytes.input - ofFew.arenaBytes.output;
     // Gaps between allocations stay as they are.
     return own + missing * bound + Math.max(0, ...ofAll) - Math.max(0, ...live);
   });
   return Math.max(...ofRanks);
-}
-
-function totalOf(arenaBytes: Readonly<Record<Arena, number>>): number {
-  return Object.values(arenaBytes).reduce((sum, each) => sum + each, 0);
 }
 
 /** By alloc and free of a rank, in order: bytes that are taken, or given back. */

@@ -4,7 +4,7 @@
  * allocated.
  */
 import type { Arena } from "../../commands/buffer.ts";
-import type { Program } from "../../commands/program.ts";
+import { type Program, reservedBytes } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
@@ -80,7 +80,7 @@ function gib(count: number): string {
 
 function refuse(program: Program, otherBytes: number, bytes: number): never {
   const largest = program.ranks
-    .map(({ rank, arenaBytes }) => ({ rank, bytes: arenas.reduce((sum, arena) => sum + arenaBytes[arena], 0) }))
+    .map((own) => ({ rank: own.rank, bytes: reservedBytes(own) }))
     .toSorted((a, b) => b.bytes - a.bytes)[0];
   return fail("memory-limit", "the program needs more memory than the CPU back end can address", {
     place: { kind: "call", text: "prepare(program)" },

@@ -1,5 +1,5 @@
 /** Bytes in use on each device over a run: its inputs and outputs, and what its allocations have not freed yet. */
-import type { Program } from "../../commands/program.ts";
+import { type Program, reservedBytes } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { MemoryCurve } from "../data/timeline-data.ts";
 
@@ -14,7 +14,8 @@ export function memoryCurves(
     for (const command of commands) if (command.kind === "alloc") allocated.add(command.buffer);
   }
   for (const { id, rank, bytes } of buffers) if (!allocated.has(id)) resident[rank] = at(resident, rank) + bytes;
-  return ranks.map(({ rank, commands, arenaBytes }): MemoryCurve => {
+  return ranks.map((own): MemoryCurve => {
+    const { rank, commands } = own;
     const changes = commands.flatMap((command, index) => {
       if (command.kind !== "alloc" && command.kind !== "free") return [];
       const { bytes } = at(buffers, command.buffer);
@@ -37,7 +38,7 @@ export function memoryCurves(
       bytes: Float64Array.from(points, (point) => point.bytes),
       peak: points.reduce((most, point) => Math.max(most, point.bytes), 0),
       resident: at(resident, rank),
-      reserved: Object.values(arenaBytes).reduce((sum, each) => sum + each, 0),
+      reserved: reservedBytes(own),
     };
   });
 }
