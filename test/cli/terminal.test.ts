@@ -37,9 +37,9 @@ describe("the writer", () => {
   it("lets Braid's colours pass, around escaped text, and no others", () => {
     const { terminal, text } = written(true);
     const { bold, red, green } = terminal.outColors;
-    terminal.out(`${bold(red("x"))} ${green(evil)} \u001b[31mforged\u001b[39m`);
+    terminal.out(`${bold(red("x"))} ${green(evil)} \u001b[7mforged\u001b[27m`);
     expect(text()).toBe(
-      `\u001b[1m\u001b[31mx\u001b[39m\u001b[22m \u001b[32m${shown}\u001b[39m ${String.raw`\u001b[31mforged\u001b[39m`}`,
+      `\u001b[1m\u001b[31mx\u001b[39m\u001b[22m \u001b[32m${shown}\u001b[39m ${String.raw`\u001b[7mforged\u001b[27m`}`,
     );
   });
 

@@ -11,7 +11,6 @@ import { type MpiAbi, mpiAbis } from "../../backends/mpi/abi.ts";
 import { mpiFolders } from "../../backends/mpi/mpi-library.ts";
 import { packageFile } from "../../backends/package-file.ts";
 import type { Environment } from "../../support/environment.ts";
-import { createWasmMemory, instantiateWasm } from "../../support/webassembly.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { processEnvironment } from "../ranks/where-to-run.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
@@ -23,16 +22,9 @@ import { type DoctorFinding, nativeFindings } from "./native.ts";
 /** The oldest Node that package.json allows. */
 const oldestNode = [20, 19] as const;
 
-/** A module of one function that splats an i32x4: it compiles only where SIMD is supported. */
-const simdModule = new Uint8Array([
-  0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x01, 0x05, 0x01, 0x60, 0x00, 0x01, 0x7b, 0x03, 0x02, 0x01, 0x00,
-  0x0a, 0x08, 0x01, 0x06, 0x00, 0x41, 0x00, 0xfd, 0x11, 0x0b,
-]);
-
 function machineFindings(): readonly DoctorFinding[] {
   const here = { lookedIn: [] } as const;
   const [cpu] = os.cpus();
-  const simd = hasSimd();
   return [
     {
       name: "Node",
@@ -62,23 +54,7 @@ function machineFindings(): readonly DoctorFinding[] {
       gives: "all ranks' tensors on the CPU",
       ...here,
     },
-    {
-      name: "WebAssembly SIMD",
-      status: simd ? "ok" : "missing",
-      detail: simd ? "128-bit" : "not supported by this Node",
-      gives: "the CPU's matmul kernels",
-      ...here,
-    },
   ];
-}
-
-function hasSimd(): boolean {
-  try {
-    instantiateWasm(simdModule, createWasmMemory(0));
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isRecent(version: string): boolean {

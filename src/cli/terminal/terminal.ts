@@ -4,16 +4,15 @@
  * (picocolors).
  */
 import { CommanderError } from "commander";
-import { randomInt } from "node:crypto";
 import { stderr, stdout } from "node:process";
 import pc from "picocolors";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { escapeControls } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 
-const colorNames = ["bold", "red", "green", "yellow", "cyan"] as const;
-
-export type Colors = { readonly [N in (typeof colorNames)[number]]: (text: string) => string };
+export type Colors = {
+  readonly [N in "bold" | "red" | "green" | "yellow" | "cyan"]: (text: string) => string;
+};
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -37,41 +36,33 @@ export function processTerminal(): Terminal {
   return { ...written, columns: stdout.isTTY ? stdout.columns : 100, interactive: stderr.isTTY };
 }
 
-/** Streams that escape control characters, and the colours that they let pass. */
+/** Streams that escape control characters, but for the colours that Braid itself uses. */
 export function writers(
   out: (text: string) => void,
   err: (text: string) => void,
   colored: { readonly out: boolean; readonly err: boolean },
 ): Pick<Terminal, "out" | "err" | "outColors" | "errColors"> {
-  // Numbers that a text cannot guess, before a colour, tell Braid's from those in the text. Tables skip both.
-  const mark = `\u001b[200;${randomInt(1000, 10_000)};${randomInt(1000, 10_000)};${randomInt(1000, 10_000)}m`;
-  const printable = (text: string): string =>
+  const printable = (text: string, isColored: boolean): string =>
     text
-      .split(mark)
-      .map((part, i) => {
-        const [color = ""] = i === 0 ? [] : (/^.\[\d+m/u.exec(part) ?? []);
-        return color + escapeControls(part.slice(color.length).replaceAll("\r\n", "\n"));
-      })
+      .replaceAll("\r\n", "\n")
+      .split(colorCode)
+      .map((part, i) => (isColored && i % 2 === 1 ? part : escapeControls(part)))
       .join("");
-  const marked = (color: string): string => (color === "" ? "" : mark + color);
-  const colorsOf = (isColored: boolean): Colors => {
-    const painted = (name: keyof Colors): Colors[keyof Colors] => {
-      const [open = "", close = ""] = pc.createColors(isColored)[name]("|").split("|");
-      return (text) => `${marked(open)}${text}${marked(close)}`;
-    };
-    return { bold: painted("bold"), red: painted("red"), green: painted("green"), yellow: painted("yellow"), cyan: painted("cyan") }; // prettier-ignore
-  };
   return {
     out: (text) => {
-      out(printable(text));
+      out(printable(text, colored.out));
     },
     err: (text) => {
-      err(printable(text));
+      err(printable(text, colored.err));
     },
-    outColors: colorsOf(colored.out),
-    errColors: colorsOf(colored.err),
+    outColors: pc.createColors(colored.out),
+    errColors: pc.createColors(colored.err),
   };
 }
+
+/** Of `Colors`, and their ends. */
+// oxlint-disable-next-line no-control-regex -- colours are control characters
+const colorCode = /(\u001b\[(?:1|22|3[1236]|39)m)/u;
 
 // Reports a failed command: one message on the error stream, and its exit status. A user's mistake never shows a stack.
 // A bug in Braid does, because a report needs it.
