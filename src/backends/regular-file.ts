@@ -31,13 +31,17 @@ export async function readRegularText(path: string): Promise<string> {
   return (await readRegularFile(path)).toString("utf8");
 }
 
+export interface FileSource {
+  readonly size: number;
+  /** Gives fewer bytes at the end of the file. */
+  readonly read: (start: number, length: number) => Uint8Array;
+  readonly readInto: (into: Uint8Array, start: number) => void;
+}
+
 /** A file that is read in parts, and opened for each. Throws the system's errors, `read` too. */
-export async function regularSource(
-  path: string,
-): Promise<{ readonly size: number; readonly read: (start: number, length: number) => Uint8Array }> {
+export async function regularSource(path: string): Promise<FileSource> {
   const size = await withRegularFile(path, (_, bytes) => Promise.resolve(bytes));
-  const read = (start: number, length: number): Uint8Array => {
-    const into = new Uint8Array(Math.max(0, Math.min(length, size - start)));
+  const readInto = (into: Uint8Array, start: number): void => {
     const file = openSync(path, "r");
     try {
       for (let done = 0; done < into.length;) {
@@ -48,9 +52,13 @@ export async function regularSource(
     } finally {
       closeSync(file);
     }
+  };
+  const read = (start: number, length: number): Uint8Array => {
+    const into = new Uint8Array(Math.max(0, Math.min(length, size - start)));
+    readInto(into, start);
     return into;
   };
-  return { size, read };
+  return { size, read, readInto };
 }
 
 /** Node reads at most 2 GiB at once. */

@@ -25,7 +25,7 @@ import { planOf, ring } from "../plan/plans.ts";
 interface Reader {
   readonly starts: readonly string[];
   /** Throws a DiagnosticError for a text that it refuses. */
-  readonly read: (text: string) => void | Promise<unknown>;
+  readonly read: (text: string) => unknown;
 }
 
 function filesOf(folder: string): readonly string[] {
@@ -112,7 +112,7 @@ function tensorFile(path: string, parts: readonly Uint8Array[]): TensorFile {
   return {
     path,
     bytes: content.length,
-    read: (start, length) => Promise.resolve(Uint8Array.from(content.subarray(start, start + length))),
+    read: (start, length) => Uint8Array.from(content.subarray(start, start + length)),
   };
 }
 

@@ -309,10 +309,9 @@ function unpacked(path: string, name: string, { method, size, read }: ZipEntry):
   return notNpz(path, `${name}, which cannot be unpacked to its ${size} bytes`);
 }
 
-async function arrayIn(bytes: Uint8Array, path: string, name: string): Promise<Tensor> {
-  const read = (start: number, length: number): Promise<Uint8Array> =>
-    Promise.resolve(bytes.slice(start, start + length));
-  const stored = { ...(await npyTensor({ path, bytes: bytes.length, read })), name };
+function arrayIn(bytes: Uint8Array, path: string, name: string): Tensor {
+  const read = (start: number, length: number): Uint8Array => bytes.slice(start, start + length);
+  const stored = { ...npyTensor({ path, bytes: bytes.length, read }), name };
   const tensor = emptyTensor(dtypeOf(stored), stored.shape);
   const own = tensorBytes(tensor);
   own.set(bytes.subarray(stored.start, stored.start + own.length));

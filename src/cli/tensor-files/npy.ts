@@ -29,9 +29,9 @@ export function npyHeader(dtype: DType, shape: readonly number[]): Uint8Array {
 }
 
 /** Throws `tensor-file-invalid`. */
-export async function npyTensor(file: TensorFile): Promise<StoredTensor> {
+export function npyTensor(file: TensorFile): StoredTensor {
   const { path } = file;
-  const { header, start } = await readHeader(file);
+  const { header, start } = readHeader(file);
   const entries = entriesOf(header) ?? notNpy(path, `the header ${header.trim().slice(0, 200)}`);
   const { order, extents } = entries;
   if (entries.descr.startsWith("[")) {
@@ -75,8 +75,8 @@ function entriesOf(
   return descr === undefined || order === undefined || extents === undefined ? null : { descr, order, extents };
 }
 
-async function readHeader({ path, read }: TensorFile): Promise<{ readonly header: string; readonly start: number }> {
-  const prelude = await read(0, preludeBytes + 4);
+function readHeader({ path, read }: TensorFile): { readonly header: string; readonly start: number } {
+  const prelude = read(0, preludeBytes + 4);
   const version = prelude[6] ?? 0;
   // Version 1 has a length of two bytes; 2 and 3 have four.
   const start = preludeBytes + (version === 1 ? 2 : 4);
@@ -86,7 +86,7 @@ async function readHeader({ path, read }: TensorFile): Promise<{ readonly header
     return notNpy(path, prelude.length === 0 ? "an empty file" : "other bytes at the start of the file");
   }
   const length = prelude.subarray(preludeBytes, start).reduceRight((value, byte) => value * 256 + byte, 0);
-  const header = await read(start, length);
+  const header = read(start, length);
   if (header.length < length) return notNpy(path, "the end of the file within the header");
   return { header: latin1.decode(header), start: start + length };
 }

@@ -43,14 +43,14 @@ export function safetensorsHeader(tensors: ReadonlyMap<string, Tensor>): Uint8Ar
 }
 
 /** In the order of the header. Throws `tensor-file-invalid`. */
-export async function safetensorsTensors({ path, bytes, read }: TensorFile): Promise<readonly StoredTensor[]> {
-  const prelude = await read(0, lengthBytes);
+export function safetensorsTensors({ path, bytes, read }: TensorFile): readonly StoredTensor[] {
+  const prelude = read(0, lengthBytes);
   if (prelude.length < lengthBytes) notSafetensors(path, "the end of the file within the first eight bytes");
   const length = Number(new DataView(prelude.buffer).getBigUint64(0, true));
   if (length > mostHeaderBytes) notSafetensors(path, `a header of ${length} bytes`);
   const first = lengthBytes + length;
   if (first > bytes) notSafetensors(path, "the end of the file within the header");
-  const entries = entriesOf(path, await read(lengthBytes, length));
+  const entries = entriesOf(path, read(lengthBytes, length));
   const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
     const [start, end] = data_offsets;
     const type = dtypeOf.get(dtype) ?? null;

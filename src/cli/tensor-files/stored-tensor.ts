@@ -1,7 +1,6 @@
 /** A tensor in a file: what its header says, and how its elements are read. npy.ts and safetensors.ts read headers. */
 import { elementCount, emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import type { FileHandle } from "node:fs/promises";
-import { withRegularFile } from "../../backends/regular-file.ts";
+import { regularSource } from "../../backends/regular-file.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { systemReason } from "../../support/wording.ts";
@@ -19,46 +18,27 @@ export interface StoredTensor {
   readonly start: number;
 }
 
-/** An open file. `read` gives fewer bytes at the end of the file. */
+/** `read` gives fewer bytes at the end of the file. */
 export interface TensorFile {
   readonly path: string;
   readonly bytes: number;
-  readonly read: (start: number, length: number) => Promise<Uint8Array>;
+  readonly read: (start: number, length: number) => Uint8Array;
 }
 
 /** Throws `file-unreadable`, and what `work` throws. */
-export async function withTensorFile<T>(path: string, work: (file: TensorFile) => Promise<T>): Promise<T> {
-  return withOpen(path, (handle, bytes) => {
-    const read = async (start: number, length: number): Promise<Uint8Array> => {
-      const into = new Uint8Array(Math.max(0, Math.min(length, bytes - start)));
-      await readInto(handle, into, start);
-      return into;
-    };
-    return work({ path, bytes, read });
+export async function withTensorFile<T>(path: string, work: (file: TensorFile) => T): Promise<T> {
+  return whereReadable(path, async () => {
+    const { size, read } = await regularSource(path);
+    return work({ path, bytes: size, read });
   });
 }
 
 /** Elements of bool are 0 or 1 afterwards. Throws `file-unreadable`. */
 export async function readStored({ path, shape, start }: StoredTensor, dtype: DType): Promise<Tensor> {
   const tensor = emptyTensor(dtype, shape);
-  await withOpen(path, (handle) => readInto(handle, tensorBytes(tensor), start));
+  await whereReadable(path, async () => (await regularSource(path)).readInto(tensorBytes(tensor), start));
   if (tensor.dtype === "bool") tensor.data.forEach((byte, i) => (tensor.data[i] = byte === 0 ? 0 : 1));
   return tensor;
-}
-
-/** Node reads at most 2 GiB at once. */
-const pieceBytes = 2 ** 30;
-
-async function readInto(handle: FileHandle, into: Uint8Array, start: number): Promise<void> {
-  for (let done = 0; done < into.length;) {
-    const { bytesRead } = await handle.read(into, done, Math.min(pieceBytes, into.length - done), start + done);
-    if (bytesRead === 0) throw new Error("EIO: the file became shorter while it was read");
-    done += bytesRead;
-  }
-}
-
-function withOpen<T>(path: string, work: (handle: FileHandle, bytes: number) => Promise<T>): Promise<T> {
-  return whereReadable(path, () => withRegularFile(path, work));
 }
 
 /** Throws `file-unreadable` for the system's errors. */
