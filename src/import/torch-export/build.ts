@@ -349,7 +349,7 @@ function fitted(facts: Facts, view: TensorView, node: GraphNode, output: string)
   if (!fits) {
     const sizes = meta.sizes.map((size) => (typeof size === "number" ? size : size.expression));
     fail("model-invalid", `${output} has another shape than its operands give it`, {
-      place: { kind: "file", path: facts.path },
+      place: node.place(),
       ...(node.source === null ? {} : { source: siteText(node.source) }),
       found: `[${sizes.join(", ")}] of ${node.target}, ${moduleText(node)}`,
       expected: `[${view.extents.map((extent) => printScalar(extent)).join(", ")}]`,

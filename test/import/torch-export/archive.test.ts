@@ -177,7 +177,7 @@ describe("documents", () => {
       "another shape",
       modelFile(node({ outputs: { y: ["float", [2, 5]] } })),
       "model-invalid",
-      "m.pt2",
+      `${at}: graph_module.graph.nodes[0]`,
       /\[2, 5\] of torch\.ops\.aten\.linear\.default, in module up/u,
     ],
     [

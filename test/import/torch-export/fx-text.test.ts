@@ -210,6 +210,7 @@ it.each<[string, string, string, RegExp, number]>([
   ["two graphs", `${forward("return (x,)")}\n\n${forward("return (x,)")}`, "model-syntax", /2 graphs/u, 4],
   ["a cut line", forward("y = torch.ops.aten.neg.default(x"), "model-syntax", /syntax error/u, 2],
   ["a value that nothing makes", forward("y = torch.ops.aten.neg.default(z)"), "model-invalid", /makes z/u, 2],
+  ["another shape", forward('y: "f32[3, 3]" = torch.neg(x)', "return y"), "model-invalid", /another shape/u, 2],
   ["slices", forward("y = x[0:1]"), "model-syntax", /syntax error/u, 2],
   ["another op", forward("y = torch.ops.aten.fft.default(x)", "return y"), "model-unsupported", /aten\.fft/u, 2],
   ["too many arguments", forward("y = torch.ops.aten.neg.default(x, 1)"), "model-unsupported", /argument 2 of/u, 2],
