@@ -6,10 +6,7 @@ import { closeSync, constants, openSync, readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 
 /** Throws the system's errors, and what `work` throws. */
-export async function withRegularFile<T>(
-  path: string,
-  work: (file: FileHandle, bytes: number) => Promise<T>,
-): Promise<T> {
+async function withRegularFile<T>(path: string, work: (file: FileHandle, bytes: number) => Promise<T>): Promise<T> {
   // Opening a pipe would wait for its writer. Windows has neither the flag nor such pipes.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {

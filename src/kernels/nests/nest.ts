@@ -86,7 +86,7 @@ export function accumulatorLevels({ reduction, reducedLoops }: Nest): number {
   return sumLevels(reducedLoops.reduce((product, { extent }) => product * extent, 1));
 }
 
-export function accessesOf(nest: Nest): readonly Access[] {
+export function nestAccesses(nest: Nest): readonly Access[] {
   return [...loadsOf(nest), nest.target];
 }
 

@@ -7,7 +7,7 @@ import { createFunctionWriter } from "../../support/wasm/function-writer.ts";
 import { advance, get, number, set, whenZero } from "../../support/wasm/instructions.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
 import { coefficientOf } from "../nests/affine.ts";
-import { type Access, accessesOf, accumulatorLevels, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
+import { type Access, nestAccesses, accumulatorLevels, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
 import {
   evaluateLanes,
   groupElements,
@@ -103,7 +103,7 @@ function hasLanes(nest: Nest): boolean {
     offset.terms.every(({ atom }) => at(nest.atoms, atom).kind === "loop");
   const hasIndices = nest.body.some(({ kind }) => kind === "index");
   return (
-    nest.ordered === undefined && !hasIndices && expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided)
+    nest.ordered === undefined && !hasIndices && expressions.every(hasLaneForm) && nestAccesses(nest).every(isStrided)
   );
 }
 
@@ -120,7 +120,7 @@ function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
     const known = operands.findIndex(({ kind, position }) => kind === memory.kind && position === memory.position);
     return known >= 0 ? known : operands.push(memory) - 1;
   };
-  const bases = accessesOf(nest).map((access) => {
+  const bases = nestAccesses(nest).map((access) => {
     const { memory } = access;
     const constant = access.offset.constant * dtypes[access.dtype].bytes;
     if (memory.kind === "scratch") return { access, code: number(scratch + memory.offset + constant) };
@@ -206,7 +206,7 @@ const fewestInRow = 1024;
 
 /** Streams are parts of a long row, or neighbouring rows of the loop around it. */
 function streamedLoop(nest: Nest, row: Loop, column: Loop | undefined): "none" | "row" | "column" {
-  const isContiguous = accessesOf(nest).every(({ offset }) => coefficientOf(offset, row.atom) <= 1);
+  const isContiguous = nestAccesses(nest).every(({ offset }) => coefficientOf(offset, row.atom) <= 1);
   if (nest.reduction !== null || !isContiguous) return "none";
   if (row.extent >= fewestNeighbours) return "row";
   if (column === undefined || column.extent < streamCount || row.extent < fewestInRow) return "none";
@@ -219,7 +219,7 @@ function streamedLoop(nest: Nest, row: Loop, column: Loop | undefined): "none" |
  */
 function crosses(nest: Nest, row: Loop, column: Loop): boolean {
   if (nest.reduction !== null) return false;
-  return accessesOf(nest).some((access) => {
+  return nestAccesses(nest).some((access) => {
     const [along, across] = [stepBytes(access, column), stepBytes(access, row)];
     return along < lineBytes && across >= lineBytes;
   });
@@ -253,7 +253,7 @@ function writeRow(target: LaneTarget, row: Loop, column: Loop, streams = oneStre
 function groupsPerBlock(nest: Nest, row: Loop): number {
   const long = nest.body.length > longBody;
   if (nest.reduction === null) return long ? unrolled.longElementwise : unrolled.elementwise;
-  const gathers = accessesOf(nest).some(({ offset }) => coefficientOf(offset, row.atom) > 1);
+  const gathers = nestAccesses(nest).some(({ offset }) => coefficientOf(offset, row.atom) > 1);
   if (gathers) return unrolled.gathered;
   return (long ? unrolled.longRows : unrolled.rows) / partsOfType[nest.reduction.type];
 }

@@ -4,7 +4,7 @@
  *
  *     add of two bfloat16 tensors -> per thread 4 x (2 loads of 16 bytes), 32 float additions, 4 stores of 16 bytes
  */
-import { accessesOf } from "../../../kernels/nests/nest.ts";
+import { nestAccesses } from "../../../kernels/nests/nest.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
 import { elementBytes } from "./text/element-text.ts";
@@ -54,7 +54,7 @@ export function vectorsOf(
 ): Vectors & { readonly bytes: number } {
   const nests = group.map(({ nest }) => nest);
   const total = at(nests, 0).loops.reduce((product, { extent }) => product * extent, 1);
-  const smallest = Math.min(...nests.flatMap(accessesOf).map(({ dtype }) => elementBytes(dtype)));
+  const smallest = Math.min(...nests.flatMap(nestAccesses).map(({ dtype }) => elementBytes(dtype)));
   const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf, smallest)));
   return { width, vectors: total / width, bytes: width * smallest };
 }
@@ -81,7 +81,7 @@ export function elementwiseBody(group: readonly GroupedNest[], form: Elementwise
   const nests = group.map(({ nest }) => nest);
   const parameters = parametersOf(group);
   const nameOf = (memory: Parameter): string => parameterName(parameters, memory);
-  const type = widerType([indexType(most), ...nests.map((nest) => offsetType(accessesOf(nest), nest.atoms))]);
+  const type = widerType([indexType(most), ...nests.map((nest) => offsetType(nestAccesses(nest), nest.atoms))]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,
     prefix: `n${i}`,

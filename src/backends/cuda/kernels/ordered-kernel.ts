@@ -3,7 +3,7 @@
  */
 import { coefficientOf, lastNeeded, loopsBehind } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
-import { accessesOf, iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
+import { nestAccesses, iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -74,7 +74,7 @@ function formOf(nest: Nest, threads: number): OrderedForm {
   const type = widerType([
     indexType(columns + threads),
     indexType(length + threads),
-    offsetType(accessesOf(nest), nest.atoms),
+    offsetType(nestAccesses(nest), nest.atoms),
   ]);
   const context: BodyContext = {
     nest,

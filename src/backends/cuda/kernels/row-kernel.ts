@@ -6,7 +6,7 @@
  *
  *     layerNorm of bfloat16 rows of 12288 -> 512 threads a row, each with 3 loads and stores of 16 bytes
  */
-import { type Access, accessesOf } from "../../../kernels/nests/nest.ts";
+import { type Access, nestAccesses } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -41,7 +41,7 @@ export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSour
   const type = widerType([
     indexType(blocks * rowsPerBlock),
     indexType(vectors + lanes),
-    ...nests.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
+    ...nests.map(({ nest }) => offsetType(nestAccesses(nest), nest.atoms)),
   ]);
   const form: RowForm = {
     group,

@@ -3,7 +3,7 @@
  * that operand's rows, all loads before it waits for any. It transposes the tile in shared memory, then computes and
  * stores along the results' rows. Rows of shared tiles are padded so that reading a column touches every bank once.
  */
-import { accessesOf } from "../../../kernels/nests/nest.ts";
+import { nestAccesses } from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
@@ -27,7 +27,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   const parameters = parametersOf(group);
   const type = widerType([
     indexType(Math.max(blocks, ...extents) + side),
-    ...group.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
+    ...group.map(({ nest }) => offsetType(nestAccesses(nest), nest.atoms)),
   ]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,

@@ -3,7 +3,7 @@
  * them; and its parameter list.
  */
 import { dtypes } from "../../../../numerics/dtype.ts";
-import { accessesOf, type Nest } from "../../../../kernels/nests/nest.ts";
+import { nestAccesses, type Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
@@ -90,7 +90,7 @@ export function parametersText(
     .map((memory) => {
       if (memory.kind === "origin") return `const long long ${nameOf(memory)}`;
       const written = group.some(({ nest, stores }) => stores && nameOf(nest.target.memory) === nameOf(memory));
-      const accesses = group.flatMap(({ nest }) => accessesOf(nest));
+      const accesses = group.flatMap(({ nest }) => nestAccesses(nest));
       const dtype = accesses.find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";
       return `${written ? "" : "const "}${dtypes[dtype].cuda.c} *${nameOf(memory)}`;
     })
