@@ -1,4 +1,4 @@
-/** What a program file throws or exports that is no error and no program. */
+/** What a program file throws, exports or sends that is no error, no program and no answer of Braid's. */
 import { expect, it } from "vitest";
 import { cli } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
@@ -22,6 +22,7 @@ interface Deceiving {
   readonly expected: readonly string[];
 }
 
+const unreadable = "the program file threw something that cannot be read";
 /** An object of which every use throws. */
 const trap = 'new Proxy({}, new Proxy({}, { get() { throw new Error("trap"); } }))';
 const revoked = "(({ proxy, revoke }) => (revoke(), proxy))(Proxy.revocable({}, {}))";
@@ -38,6 +39,30 @@ const deceiving: readonly Deceiving[] = [
     text: 'export default { [Symbol.for("braid.program")]: true, defaults: { M: {} }, build() {} };',
     expected: ["the default export of the program file is not a program"],
   },
+  { name: "throws-trap.ts", text: program(`throw ${trap};`), expected: [unreadable] },
+  { name: "throws-trap-in-build.ts", text: program("", `throw ${trap};`), expected: [unreadable] },
+  {
+    name: "throws-trap-late.ts",
+    text: program(`setTimeout(() => { throw ${trap}; });\nawait new Promise(() => {});`),
+    expected: [unreadable],
+  },
+  { name: "throws-revoked.ts", text: program(`throw ${revoked};`), expected: [unreadable] },
+  { name: "throws-without-text.ts", text: program("throw Object.create(null);"), expected: [unreadable] },
+  {
+    name: "throws-getter.ts",
+    text: program('throw Object.defineProperty(new Error(), "message", { get() { throw 1; } });'),
+    expected: [unreadable],
+  },
+  { name: "replaces.ts", text: program("Array.prototype.map = () => { throw 1; };\nthrow 2;"), expected: [unreadable] },
+  ...["undefined", '{ kind: "refused", diagnostics: [] }', '{ kind: "built", built: 4 }'].map(
+    (message, i): Deceiving => ({
+      name: `sends-${i}.ts`,
+      text: program(
+        `import { parentPort } from "node:worker_threads";\nparentPort.postMessage(${message});\nawait new Promise((r) => setTimeout(r, 300));`,
+      ),
+      expected: ["the program file does not finish", "found: a message of its own"],
+    }),
+  ),
   {
     name: "throws-number-stack.ts",
     text: program('throw Object.assign(new Error("x"), { stack: 3 });'),

@@ -59,7 +59,7 @@ const rows: readonly Row[] = [
   ofText("await", "program-threw", /remove the await/u, (isFixed) =>
     program(", relu", isFixed ? "" : "await new Promise(() => {});"),
   ),
-  ofText("exit", "program-threw", /remove the call/u, (isFixed) =>
+  ofText("exit", "program-threw", /remove process\.exit/u, (isFixed) =>
     program(", relu", isFixed ? "" : "process.exit(1);"),
   ),
   ofText("text", "program-threw", /throw new Error/u, (isFixed) =>
@@ -73,9 +73,6 @@ const rows: readonly Row[] = [
   ),
   ofText("async", "program-invalid", /remove `async`/u, (isFixed) =>
     program(", relu").replace("() =>", isFixed ? "() =>" : "async () =>"),
-  ),
-  ofText("proxy", "program-invalid", /return the Fusion itself/u, (isFixed) =>
-    program(", relu", "", isFixed ? body : body.replace("return f", "return new Proxy(f, {})")),
   ),
   {
     code: "file-unreadable",

@@ -26,10 +26,21 @@ export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => 
   try {
     return await Promise.race([settledFor(code), failsApart(settled.signal)]);
   } catch (error) {
-    throw error instanceof InvariantError ? error : new DiagnosticError(diagnosticsOf(file, maps, error));
+    throw readable(file, maps, error);
   } finally {
     Error.stackTraceLimit = limit;
     settled.abort();
+  }
+}
+
+/** What was thrown cannot be read: that runs the file's code, where it is a Proxy or has getters, or replaced methods. */
+export class UnreadableError extends Error {}
+
+function readable(file: string, maps: SourceMaps, error: unknown): Error {
+  try {
+    return error instanceof InvariantError ? error : new DiagnosticError(diagnosticsOf(file, maps, error));
+  } catch {
+    return new UnreadableError();
   }
 }
 

@@ -2,13 +2,13 @@
  * Evaluates a program file in a thread, so that nothing in it can end, block or keep the command. The thread has a time
  * limit and its own output, and answers with plain data. The command's own modules load meanwhile.
  */
-import { Worker } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { packageFile } from "../../../backends/package-file.ts";
 import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import type { BuildAnswer, ThreadRequest } from "./build-request.ts";
+import type { BuildAnswer, BuildStart, ThreadRequest } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
@@ -66,8 +66,10 @@ interface BuildThread {
 }
 
 function startThread(request: ThreadRequest, print: (text: string) => void): BuildThread {
+  const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(packageFile(threadFile), {
-    workerData: request,
+    workerData: { ...request, port: port2 } satisfies BuildStart,
+    transferList: [port2],
     execArgv: [],
     stdout: true,
     stderr: true,
@@ -79,18 +81,26 @@ function startThread(request: ThreadRequest, print: (text: string) => void): Bui
   });
   const end = (given: BuildAnswer): void => {
     resolve(given);
+    port.close();
     void worker.terminate();
   };
-  worker.on("message", end);
+  port.on("message", end);
+  worker.on("message", () => {
+    end(unfinished(request.file, "a message of its own to the command", "return the program, and send nothing"));
+  });
   worker.on("error", (error) => {
     // The thread ends by itself. To terminate it while Node handles its error may abort the process (Node 20).
     resolve(lost(request.file, error));
   });
   worker.on("exit", (status) => {
+    // The answer may come after the end of the thread that has sent it.
+    const last: { readonly message: BuildAnswer } | undefined = receiveMessageOnPort(port);
+    const help = "remove process.exit, or throw an error to refuse parameters";
     end(
-      status === unsettledStatus
-        ? unfinished(request.file, "an await that does not settle", "remove the await")
-        : unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"),
+      last?.message ??
+        (status === unsettledStatus
+          ? unfinished(request.file, "an await that does not settle", "remove the await")
+          : unfinished(request.file, `it ended its process with status ${status}`, help)),
     );
   });
   return { answer, end };

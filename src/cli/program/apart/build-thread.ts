@@ -3,19 +3,32 @@
  * with plain data. It is then ended, with whatever the file has left running.
  */
 import process from "node:process";
-import { parentPort, workerData } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { invariant } from "../../../support/invariant.ts";
+import { UnreadableError } from "../user-code.ts";
 import { buildHere } from "./build-here.ts";
-import type { BuildAnswer, ThreadRequest } from "./build-request.ts";
+import type { BuildAnswer, BuildStart, ThreadRequest } from "./build-request.ts";
 
 async function answerTo(request: ThreadRequest): Promise<BuildAnswer> {
   try {
     return { kind: "built", built: await buildHere(request) };
   } catch (error) {
     if (error instanceof DiagnosticError) return { kind: "refused", diagnostics: error.diagnostics };
+    if (error instanceof UnreadableError) return unreadable(request.file);
     return { kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
+}
+
+function unreadable(file: string): BuildAnswer {
+  const diagnostic = {
+    code: "program-threw",
+    message: "the program file threw something that cannot be read",
+    place: { kind: "file", path: file },
+    found: "a value whose text or whose stack is an error itself, or a method of the language that it replaced",
+    expected: "code that runs without an error",
+    help: 'throw new Error("what is wrong")',
+  } as const;
+  return { kind: "refused", diagnostics: [diagnostic] };
 }
 
 /** Structured clone refuses no data of Braid's, only a host program that the file wrote by hand. */
@@ -41,13 +54,12 @@ async function written(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-invariant(parentPort !== null, "this file is a worker thread's");
-// oxlint-disable-next-line typescript/no-unsafe-assignment -- workerData is any; build-apart.ts gives a ThreadRequest
-const request: ThreadRequest = workerData;
+// oxlint-disable-next-line typescript/no-unsafe-assignment -- workerData is any; build-apart.ts gives a BuildStart
+const { port, ...request }: BuildStart = workerData;
 const answer = await answerTo(request);
 await Promise.all([written(process.stdout), written(process.stderr)]);
 try {
-  parentPort.postMessage(answer);
+  port.postMessage(answer);
 } catch (error) {
-  parentPort.postMessage(unsendable(request.file, error));
+  port.postMessage(unsendable(request.file, error));
 }
