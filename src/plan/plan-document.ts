@@ -46,6 +46,19 @@ export const planDocument = v.object({
   files: v.record(v.string(), hash),
 });
 
+/** v.record takes lists, too, and skips members of the names below, which these records never have. */
+const record = v.custom<object>(
+  (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !["__proto__", "prototype", "constructor"].some((name) => Object.hasOwn(value, name)),
+  "an object, with none of the members __proto__, prototype and constructor",
+);
+
+/** What `planDocument` does not check of its records. */
+export const planRecords = v.object({ options: record, files: record });
+
 export type PlanDocument = v.InferOutput<typeof planDocument>;
 
 /** 64 hexadecimal digits. */

@@ -1,6 +1,6 @@
 /**
- * Reads a plan back. Format and version, hashes and the forms of all documents are checked before a rank uses it. With
- * right hashes, numbers and addresses are those that `makePlan` wrote: of a verified Program.
+ * Reads a plan back. Everything that a reader relies on is checked before a rank uses it: format and version, hashes,
+ * the forms of all documents, and every number that names something (check-rank.ts).
  */
 import * as v from "valibot";
 import type { DeviceOps } from "../backends/cuda/ops/device-op.ts";
@@ -8,6 +8,7 @@ import type { ListNotes } from "../backends/cuda/ops/list-notes.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { parseJson } from "../support/json-document.ts";
+import { checkRankDocument, checkSignals } from "./check-rank.ts";
 import { rankFile } from "./make-plan.ts";
 import {
   type PlanDocument,
@@ -15,6 +16,7 @@ import {
   planFormat,
   planInvalid,
   planPlace,
+  planRecords,
   planVersion,
   sha256,
 } from "./plan-document.ts";
@@ -65,11 +67,10 @@ export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
   const documents = Array.from({ length: document.world }, (_, rank) => {
     const file = rankFile(rank);
     const own = formOf(folder, file, v.safeParse(rankDocument, parsed(folder, file, hashed(file))));
-    if (own.rank !== rank || own.world !== document.world) {
-      planInvalid(folder, file, `rank ${own.rank} of ${own.world}`, `rank ${rank} of ${document.world}`);
-    }
+    checkRankDocument(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
     return own;
   });
+  checkSignals(documents, (found, expected) => planInvalid(folder, "plan.json", found, expected));
   return { document, hash: sha256(bytes), ranks: documents.map((own) => planRank(own, kernels)) };
 }
 
@@ -122,6 +123,7 @@ function planOf(folder: string, value: unknown): PlanDocument {
       help: "make it again: braid compile refuses programs with findings",
     });
   }
+  formOf(folder, "plan.json", v.safeParse(planRecords, value));
   return formOf(folder, "plan.json", v.safeParse(planDocument, value));
 }
 

@@ -90,6 +90,27 @@ describe("a plan is refused", () => {
     expect(await refusal(changed(files, file, (text) => text.replace(before, after)))).toMatch(expected);
   });
 
+  it("with an addend behind its space, or in one that it lacks", async () => {
+    const summing = planOf(adding());
+    const pattern = /"addend":(?:\{[^}]*)"offset":(\d+)\}/u;
+    const [text = "", offset] = pattern.exec(summing.get("rank-0.json") ?? "") ?? [];
+    const behind = changed(summing, "rank-0.json", (all) =>
+      all.replace(text, text.replace(`"offset":${offset}}`, '"offset":100000}')),
+    );
+    // 4 x 6 of half.
+    expect(await refusal(behind)).toMatch(
+      /operation \d+, gemm: bytes up to 100048 of symmetric of rank 0; at most \d+$/u,
+    );
+    const elsewhere = changed(summing, "rank-0.json", (all) =>
+      all.replace(text, '"addend":{"space":"in","tensor":7,"offset":0}'),
+    );
+    expect(await refusal(elsewhere)).toMatch(/gemm: bytes up to 48 of in 7; a space that the plan has$/u);
+    const ignored = changed(summing, "rank-0.json", (all) => all.replace('"accumulate":true', '"accumulate":false'));
+    expect(await refusal(ignored)).toMatch(
+      /operation \d+: a GEMM with an addend that does not accumulate; accumulate/u,
+    );
+  });
+
   it("without one of its files, or its hash", async () => {
     const { [kernel]: _, ...hashes } = (JSON.parse(files.get("plan.json") ?? "") as { files: Record<string, string> })
       .files;

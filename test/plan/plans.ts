@@ -85,13 +85,6 @@ export const breaks = [
   ["another rank's list", "rank-1.json", ['"rank": 1', '"rank": 0'], /rank-1.json: rank 0 of 2; rank 1 of 2$/],
   ["an unknown operation", "rank-0.json", ['"kind":"gemm"', '"kind":"gemv"'], /^plan-invalid .*ops\.\d+\.kind: "gemv"/],
   ["a negative offset", "rank-0.json", ['"offset":0', '"offset":-1'], /offset: -1; >=0$/],
-] as const;
-
-/**
- * Numbers that name nothing, which only the Python package looks for: it may be given a plan that was not checked in
- * the process that wrote it.
- */
-export const misnamed = [
   [
     "an address behind its space",
     "rank-0.json",

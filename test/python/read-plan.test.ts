@@ -9,7 +9,7 @@ import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { at } from "../../src/support/invariant.ts";
 import { readInPython } from "./read-in-python.ts";
-import { attention, breaks, changed, misnamed, planOf, read, ring, total } from "../plan/plans.ts";
+import { attention, breaks, changed, planOf, read, ring, total } from "../plan/plans.ts";
 
 const scratch = mkdtempSync(path.join(tmpdir(), "braid-tests-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -42,7 +42,12 @@ const forms: readonly (readonly [string, string, (text: string) => string])[] = 
     "rank-0.json",
     (text) => text.replace(/"grid":\[(\d+),(\d+),(\d+)\]/u, '"grid":[$1,$2,$3,1]'),
   ],
+  ["options that are a list", "plan.json", (text) => text.replace(/"options": \{.*\}/u, '"options": []')],
+  ["files that are a list", "plan.json", (text) => text.replace(/"files": \{.*\}/u, '"files": []')],
+  ["an option constructor", "plan.json", (text) => text.replace('"options": {', '"options": {"constructor":"x",')],
+  ["an option __proto__", "plan.json", (text) => text.replace('"options": {', '"options": {"__proto__":"x",')],
   ["an option that is no flag", "plan.json", (text) => text.replace('"options": {', '"options": {"streams":"2",')],
+  ["a file __proto__", "plan.json", (text) => text.replace('"files": {', `"files": {"__proto__":"${"0".repeat(64)}",`)],
   ["a hash with a line end", "plan.json", (text) => text.replace(/"([0-9a-f]{64})"/u, '"$1\\n"')],
   ["a member twice", "rank-1.json", (text) => text.replace("{", '{"rank":1,')],
   ["a mark of the byte order", "rank-1.json", (text) => `\u{feff}${text}`],
@@ -60,11 +65,6 @@ const broken = [
   ),
 ];
 
-const wrong = misnamed.map(
-  ([name, file, [before, after], expected]) =>
-    [name, changed(two, file, (t) => t.replace(before, after)), expected] as const,
-);
-
 async function inTypeScript(files: PlanFiles): Promise<string[]> {
   const error: unknown = await read(files).catch((reason: unknown) => reason);
   if (!(error instanceof DiagnosticError)) throw new Error("the plan is not refused");
@@ -81,7 +81,6 @@ describe("braid_torch.read_plan", () => {
       ...Object.entries(whole),
       ...broken.map(([, each], i) => [`${i}`, each] as const),
       ...laxed,
-      ...wrong.map(([name, files]) => [name, files] as const),
       ...mutated.map((each, i) => [`mutant ${i}`, each] as const),
     ]),
   );
@@ -113,13 +112,6 @@ describe("braid_torch.read_plan", () => {
     expect(accounts[name]?.refused?.slice(0, 2)).toEqual((await inTypeScript(files)).slice(0, 2));
   });
 
-  it.each(wrong)("refuses %s", (name, _files, expected) => {
-    const { refused = [], fix } = accounts[name] ?? {};
-    expect(fix).toContain("braid compile");
-    expect(refused[0]).toBe("plan-invalid");
-    expect(refused.slice(2, 4).join("; ")).toMatch(expected);
-  });
-
   it("refuses those of 80 plans with another number that TypeScript refuses, in the same place", async () => {
     const verdicts = await Promise.all(
       mutated.map((files) =>
@@ -129,13 +121,11 @@ describe("braid_torch.read_plan", () => {
         ),
       ),
     );
-    const refusals = mutated.map((_files, i) => accounts[`mutant ${i}`]?.refused?.slice(0, 2) ?? null);
-    for (const [i, verdict] of verdicts.entries())
-      if (verdict !== null) expect(refusals[i]).toEqual(verdict.slice(0, 2));
+    expect(mutated.map((_files, i) => accounts[`mutant ${i}`]?.refused?.slice(0, 2) ?? null)).toEqual(
+      verdicts.map((verdict) => verdict?.slice(0, 2) ?? null),
+    );
+    expect(verdicts.filter((verdict) => verdict === null).length).toBeGreaterThan(10);
     expect(verdicts.filter((verdict) => verdict !== null).length).toBeGreaterThan(10);
-    // Some have a right form, and numbers that name nothing.
-    expect(refusals.filter((refusal, i) => refusal !== null && verdicts[i] === null).length).toBeGreaterThan(10);
-    expect(refusals.filter((refusal) => refusal === null).length).toBeGreaterThan(10);
   });
 
   it("names the member of another form, and its value", () => {
