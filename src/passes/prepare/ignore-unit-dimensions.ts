@@ -12,10 +12,10 @@ import { isConstant } from "../../ir/scalar/fold.ts";
 import { editFusion, recut, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 
-export const ignoreUnitDimensions: Pass<"checked", "checked"> = {
+export const ignoreUnitDimensions: Pass<"fusion", "fusion"> = {
   name: "ignore-unit-dimensions",
-  from: "checked",
-  to: "checked",
+  from: "fusion",
+  to: "fusion",
   run: (fusion, { options }) => {
     if (options.nvfuserLimits) return fusion;
     const edit = editFusion(fusion);
