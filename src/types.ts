@@ -79,6 +79,7 @@ export type { CopyStream } from "./schedule/rewrites/copy-stream.ts";
 export type { ScheduleOptions } from "./schedule/schedule.ts";
 export type { ScheduleCandidate } from "./tune/choose/candidates.ts";
 export type { MarginGrid } from "./simulate/machine-profile.ts";
+export type { WantedNotes } from "./verify/explain/notes.ts";
 export type { LineOf } from "./verify/order/graph.ts";
 export type { ProgramSize } from "./verify/verify.ts";
 export type { ChromeEvent, Complete, Counter, FlowEnd, FlowStart, Metadata } from "./trace/chrome/chrome-trace.ts";
