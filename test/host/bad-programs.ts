@@ -746,6 +746,7 @@ error[data-race]: a write and a read of T0 on rank 0 have no order
   fix: Synchronize worker 0 with caller before the program ends
   note: first: rank 0, stream 1 (worker 0), command 0 (launch), of T0 = T0 + T0
   note: second: rank 0, stream 0 (caller): the caller reads the outputs
+  note: \`braid verify\` names the statements that a host program lacks
   note: to run it unproven: verify: "off", or --verify off
 `,
   },
@@ -771,8 +772,7 @@ error[data-race]: a write and a read of T1 on rank 0 have no order
   fix: Synchronize caller on worker 0 before T0 = Set( T1, cache_op=Streaming)
   note: first: rank 0, stream 0 (caller): the caller writes the inputs
   note: second: rank 0, stream 1 (worker 0), command 0 (copy), of T0 = Set( T1, cache_op=Streaming)
-  note: repair, verified: insert recordEvent e1 on rank 0, stream 0 (caller), before command 0 (copy b0 float [4] -> b1 float [4])
-  note: repair, verified: insert waitEvent e1 on rank 0, stream 1 (worker 0), before command 0 (copy b0 float [4] -> b1 float [4])
+  note: \`braid verify\` names the statements that a host program lacks
   note: to run it unproven: verify: "off", or --verify off
 error[data-race]: a read and a write of T0 on rank 0 have no order from one run to the next
   at: rank 0, stream 1: T0 = Set( T1, cache_op=Streaming)
