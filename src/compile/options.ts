@@ -146,7 +146,7 @@ const outputRows = {
     ...printed,
     commands: ["verify"],
     flag: "all",
-    help: "every finding, also those with the cause of another, and the repair in commands",
+    help: "every finding, also those with the cause of another",
   },
   trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
   report: {
