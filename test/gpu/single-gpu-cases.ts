@@ -2,6 +2,7 @@
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import * as api from "../../src/ir/api/ops.ts";
 import {
+  add,
   amax,
   amin,
   broadcast,
@@ -17,6 +18,7 @@ import {
   prod,
   quantize,
   reshape,
+  rmsNorm,
   scaledLinear,
   set,
   slice,
@@ -148,6 +150,14 @@ export const singleGpuCases: readonly GpuCase[] = [
       return [y, ...found.filter((each) => each !== null)];
     }),
   ),
+  fusionCase("a norm whose result is quantized by blocks", (f) => {
+    const y = rmsNorm(
+      add(f.input([128, 512], "bfloat16"), f.input([128, 512], "bfloat16")),
+      f.input([512], "bfloat16"),
+    );
+    const { values, scale } = quantize(y, { granularity: "1x128" });
+    return [values, scale];
+  }),
   fusionCase("a vector times a matrix times a vector", (f) => {
     const [x, m, y] = [f.input([48], "float"), f.input([48, 40], "float"), f.input([40], "float")];
     return [matmul(x, m), matmul(m, y), matmul(matmul(x, m), y)];

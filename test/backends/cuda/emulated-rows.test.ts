@@ -136,6 +136,30 @@ describe.skipIf(obstacle !== null)("generated kernels over rows", () => {
     expect(differences([{ name: "kept as stored", kernel: unit, inputs, expected }], [256, 2])).toEqual([]);
   });
 
+  it("store for the next kernel in its dtype, whatever stays in registers", () => {
+    // As a norm whose result is quantized by blocks: a float per row, and 16 bits per element in scratch.
+    const [rows, elements, block] = [6, 512, 128];
+    const unit = buildUnit(
+      [[rows, elements]],
+      (u, x) => {
+        const wide = u.cast(x, "float");
+        const peak = u.reduce("amax", u.unary("abs", wide), [1]);
+        const shifted = u.cast(u.binary("sub", wide, u.broadcast(peak, 1)), "bfloat16");
+        const blocks = u.cast(u.reshape(shifted, [rows * (elements / block), block]), "float");
+        const least = u.reduce("amin", blocks, [1]);
+        return [u.cast(u.binary("sub", blocks, u.broadcast(least, 1)), "float8_e4m3fn"), least];
+      },
+      "bfloat16",
+    );
+    const { steps, scratchBytes } = kernelSteps(unit, () => 256);
+    expect([kernelsOf(unit), scratchBytes]).toEqual([["rows", "rows"], 2 * rows * elements]);
+    const written = steps.map((step) => step.kind === "kernel" && /unsigned short \*scratch0/.test(step.source.text));
+    expect(written).toEqual([true, true]);
+    const inputs = [randomValues("bfloat16", rows * elements, createRandom(5))];
+    const expected = evaluateUnit(unit, inputs);
+    expect(differences([{ name: "a norm by blocks", kernel: unit, inputs, expected }], [256, 2])).toEqual([]);
+  });
+
   it("give a row the same bits among any number of rows", () => {
     const random = createRandom(9);
     const [rows, elements] = [5, 1000];
