@@ -49,7 +49,7 @@ export function makeUnit(choice: UnitChoice): UnitKernel {
  * A layout of a tensor: as it is, with its axes in reverse, padded, spaced, or, for reading, the same along its first
  * axis.
  */
-function spread(dtype: DType, shape: readonly number[], layout: number, reading: boolean): Operand {
+export function spread(dtype: DType, shape: readonly number[], layout: number, reading: boolean): Operand {
   switch (layout % (reading ? 5 : 4)) {
     case 1: {
       const strides = shape.map((_, axis) => count(shape.slice(0, axis)));
@@ -100,6 +100,19 @@ const makers: readonly Maker[] = [
   ...shapeMakers,
   ...creationMakers,
 ];
+
+/** Makers of views, and of steps of several values. */
+export const viewMakers: readonly Maker[] = [
+  makeBroadcast,
+  makePermute,
+  makePermute,
+  makeReshape,
+  makeSlice,
+  makeSelect,
+  makeSqueeze,
+  makeSet,
+];
+export const joiningMakers: readonly Maker[] = [makeTernary, makeMatmul, makeLinear];
 
 function makeStep(values: readonly UnitValue[], choice: StepChoice): Made | null {
   return at(makers, choice.op % makers.length)(values, choice);

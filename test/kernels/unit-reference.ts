@@ -2,7 +2,7 @@
  * Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index
  * arithmetic shared.
  */
-import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
+import type { UnitKernel, UnitStep, UnitValue } from "../../src/commands/kernel.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
@@ -13,7 +13,7 @@ import { at } from "../../src/support/invariant.ts";
 import { binary, cast, dot, isInexact, numberOf, reduce, toDType, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";
 
-interface Tensor {
+export interface UnitTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly values: Values;
@@ -23,17 +23,24 @@ type Index = readonly number[];
 
 /** Row-major elements of every result. */
 export function evaluateUnit(unit: UnitKernel, inputs: readonly Values[]): readonly Values[] {
-  const tensors: Tensor[] = inputs.map((values, i) => ({ ...at(unit.values, i), values }));
+  const tensors: UnitTensor[] = inputs.map((values, i) => ({ ...at(unit.values, i), values }));
   for (const step of unit.steps) {
-    const { dtype, shape } = at(unit.values, step.output);
-    const operands = step.inputs.map((value) => at(tensors, value));
-    const values =
-      step.kind === "Reshape"
-        ? at(operands, 0).values
-        : indices(shape).map((index) => element(step, operands, dtype, index));
-    tensors[step.output] = { dtype, shape, values };
+    tensors[step.output] = evaluateStep(
+      step,
+      step.inputs.map((value) => at(tensors, value)),
+      at(unit.values, step.output),
+    );
   }
   return unit.results.map((value) => at(tensors, value).values);
+}
+
+/** The value of a step, of this dtype and shape. */
+export function evaluateStep(step: UnitStep, operands: readonly UnitTensor[], { dtype, shape }: UnitValue): UnitTensor {
+  const values =
+    step.kind === "Reshape"
+      ? at(operands, 0).values
+      : indices(shape).map((index) => element(step, operands, dtype, index));
+  return { dtype, shape, values };
 }
 
 type Statement = (x: Value) => Value;
@@ -58,7 +65,7 @@ function indices(shape: readonly number[]): readonly Index[] {
 
 function element(
   step: Exclude<UnitStep, { kind: "Reshape" }>,
-  operands: readonly Tensor[],
+  operands: readonly UnitTensor[],
   dtype: DType,
   index: Index,
 ): Value {
@@ -199,7 +206,7 @@ function rounded(dtype: DType, text: string): Value {
 
 function sides(
   { scalar }: Extract<UnitStep, { kind: "Binary" }>,
-  operands: readonly Tensor[],
+  operands: readonly UnitTensor[],
   dtype: DType,
   index: Index,
 ): [Value, Value] {
@@ -210,13 +217,13 @@ function sides(
 }
 
 /** The element at a loaded index along `axis`, or 0. */
-function readAt(tensor: Tensor, axis: number, place: Value, position: (inside: number) => Index): Value {
+function readAt(tensor: UnitTensor, axis: number, place: Value, position: (inside: number) => Index): Value {
   const inside = place >= 0 && place < at(tensor.shape, axis);
   return inside ? read(tensor, position(Number(place))) : numberOf(tensor.dtype, "0");
 }
 
 /** The element at `index`; an axis of one element takes any. */
-function read({ shape, values }: Tensor, index: Index): Value {
+function read({ shape, values }: UnitTensor, index: Index): Value {
   const strides = rowMajor(shape);
   return at(
     values,
@@ -224,10 +231,10 @@ function read({ shape, values }: Tensor, index: Index): Value {
   );
 }
 
-function groupedElement(x: Tensor, y: Tensor, ends: Tensor, index: Index): Value {
+function groupedElement(x: UnitTensor, y: UnitTensor, ends: UnitTensor, index: Index): Value {
   const batch = index.slice(0, x.shape.length - 2);
   const [i = 0, j = 0, n = 0] = index.slice(batch.length);
-  const from = (tensor: Tensor, ...inner: Index): Value => {
+  const from = (tensor: UnitTensor, ...inner: Index): Value => {
     const missing = batch.length + inner.length - tensor.shape.length;
     return read(tensor, [...batch.slice(missing), ...inner]);
   };
@@ -241,7 +248,7 @@ function groupedElement(x: Tensor, y: Tensor, ends: Tensor, index: Index): Value
   return terms.length === 0 ? numberOf(x.dtype, "0") : dot(x.dtype, terms, null);
 }
 
-function matmulElement(a: Tensor, b: Tensor, index: Index): Value {
+function matmulElement(a: UnitTensor, b: UnitTensor, index: Index): Value {
   const outer = [...index];
   const n = b.shape.length > 1 ? [outer.pop() ?? 0] : [];
   const m = a.shape.length > 1 ? [outer.pop() ?? 0] : [];
@@ -253,7 +260,7 @@ function matmulElement(a: Tensor, b: Tensor, index: Index): Value {
   return dot(a.dtype, terms, null);
 }
 
-function linearElement(x: Tensor, weight: Tensor, bias: Tensor | undefined, index: Index): Value {
+function linearElement(x: UnitTensor, weight: UnitTensor, bias: UnitTensor | undefined, index: Index): Value {
   const n = weight.shape.length > 1 ? index.slice(-1) : [];
   const rows = index.slice(0, index.length - n.length);
   const terms = range(at(x.shape, x.shape.length - 1)).map((k): [Value, Value] => [

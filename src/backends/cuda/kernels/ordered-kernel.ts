@@ -207,7 +207,9 @@ function sortKernel(nest: Nest, descending: boolean): KernelSource {
     `const ${type} k = blockIdx.x;`,
     ...loopVariables(nest.loops, "k", type, "ni"),
     "const auto keyOf = [&](long long position) {",
-    ...valueAt(form, `(${type})position`),
+    // Where the axis has several loops, their variables have names that begin with this one.
+    `const ${type} place = (${type})position;`,
+    ...valueAt(form, "place"),
     `return ${resultName(context)};`,
     "};",
     // NaN is the only value that differs from itself.

@@ -6,11 +6,13 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import process from "node:process";
 import { kernelName, type KernelSource } from "../../../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import { gemmKernel } from "../../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../../src/commands/kernel.ts";
 import type { NestMemory } from "../../../../src/kernels/nests/nest.ts";
+import { dtypes } from "../../../../src/numerics/dtype.ts";
 import { elementsOf, storageView } from "../../../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
@@ -36,10 +38,23 @@ interface Laid {
   readonly launches: readonly Launch[];
   readonly image: Uint8Array;
   /** Where the scratch lies: nothing is promised about what is left in it. */
-  readonly scratch: { readonly start: number; readonly end: number };
+  readonly scratch: Span;
+  /** Of operands and the scratch, in order. */
+  readonly spans: readonly Span[];
+}
+
+/** Bytes from the start of the image. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
 }
 
 const guard = 0xa5;
+/** In outputs and scratch: NaN in every float dtype, so that reading what was never written is seen. */
+const unwritten = 0xff;
+/** Has AddressSanitizer refuse accesses beside the operands and the scratch. */
+// oxlint-disable-next-line node/no-process-env -- set by whoever looks for such accesses
+const sanitizes = process.env["EMULATE_SANITIZED"] === "1";
 
 /**
  * Row-major elements of every output of every case. Throws where a byte beside the outputs and the scratch was written.
@@ -48,13 +63,14 @@ export function runEmulated(
   cases: readonly EmulatedCase[],
   alignments: readonly number[] = [256],
 ): readonly (readonly Values[])[] {
-  const laid = cases.map((each, i) => layOut(each, at(alignments, i % alignments.length)));
+  const laid = cases.map((each, i) => layOut(each, alignments, i));
   const folder = mkdtempSync(path.join(tmpdir(), "braid-emulated-"));
   try {
     const file = (name: string): string => path.join(folder, name);
     writeFileSync(file("kernels.cpp"), programText(laid));
     writeFileSync(file("before"), Buffer.concat(laid.map(({ image }) => image)));
-    compile(["-I", headerFolder(), file("kernels.cpp"), "-o", file("kernels")]);
+    const sanitizing = sanitizes ? ["-fsanitize=address", "-DSANITIZED"] : ["-I", headerFolder()];
+    compile([...sanitizing, "-I", import.meta.dirname, file("kernels.cpp"), "-o", file("kernels")]);
     execFileSync(file("kernels"), [file("before"), file("after")], { stdio: "pipe", timeout: 120_000 });
     const after = readFileSync(file("after"));
     let next = 0;
@@ -68,24 +84,35 @@ export function runEmulated(
   }
 }
 
-/** Operands start at multiples of `alignment` and of no more, so that narrower accesses are generated too. */
-function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, alignment: number): Laid {
+/**
+ * Operands start at multiples of `alignments` in turn, from the one at `index`, and of no more, so that narrower accesses
+ * are generated too.
+ */
+function layOut(
+  { kernel, inputs, held = [], origins = [] }: EmulatedCase,
+  alignments: readonly number[],
+  index: number,
+): Laid {
   let next = 256;
-  const place = (bytes: number): number => {
-    const address = next + (alignment % 256);
-    next = Math.ceil((address + bytes) / 256) * 256 + 256;
-    return address;
+  const spans: Span[] = [];
+  const place = (bytes: number, alignment: number): Span => {
+    const start = next + (alignment % 256);
+    const span = { start, end: start + bytes };
+    next = Math.ceil(span.end / 256) * 256 + 256;
+    spans.push(span);
+    return span;
   };
   const operands = [...kernel.inputs, ...kernel.outputs];
-  const addresses = operands.map((operand) => place(spanBytes(operand)));
+  const addresses = operands.map((operand, i) => {
+    const wanted = at(alignments, (index + i) % alignments.length);
+    return place(spanBytes(operand), Math.max(wanted, dtypes[operand.dtype].bytes)).start;
+  });
   const operandAddress = (memory: NestMemory): number | null =>
     memory.kind === "scratch"
       ? null
       : at(addresses, memory.position + (memory.kind === "output" ? kernel.inputs.length : 0));
   const { steps, scratchBytes } = kernelSteps(kernel, (memory) => alignmentOf(operandAddress(memory) ?? 64));
-  next += 64;
-  const scratch = { start: next, end: next + scratchBytes };
-  next = Math.ceil(scratch.end / 256) * 256 + 256;
+  const scratch = place(scratchBytes, 64);
   const addressOf = (memory: NestMemory): number =>
     operandAddress(memory) ?? scratch.start + (memory.kind === "scratch" ? memory.offset : 0);
   const launches = steps.map((step): Launch => {
@@ -108,13 +135,14 @@ function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, align
     };
   });
   const image = new Uint8Array(next).fill(guard);
+  for (const { start, end } of spans.slice(kernel.inputs.length)) image.fill(unwritten, start, end);
   const given = [...inputs, ...held];
   given.forEach((values, i) => {
     const operand = at(operands, i);
     const { target, first } = elementsAt(operand, image, at(addresses, i));
     offsetsOf(operand).forEach((offset, j) => target.set(first + offset, at(values, j)));
   });
-  return { addresses, launches, image, scratch };
+  return { addresses, launches, image, scratch, spans };
 }
 
 function pointerText(address: number): string {
@@ -167,7 +195,11 @@ const instructions: readonly (readonly [RegExp, string])[] = [
 function programText(laid: readonly Laid[]): string {
   const sources: string[] = [];
   const calls: string[] = [];
-  for (const [i, { launches, image }] of laid.entries()) {
+  for (const [i, { launches, image, spans }] of laid.entries()) {
+    for (const [j, { start }] of [...spans, { start: image.length }].entries()) {
+      const before = spans[j - 1]?.end ?? 0;
+      if (sanitizes) calls.push(`__asan_poison_memory_region(memory + ${before}, ${start - before});`);
+    }
     for (const [j, { source, parameters }] of launches.entries()) {
       const space = `case${i}_${j}`;
       const text = instructions.reduce(
@@ -181,9 +213,11 @@ function programText(laid: readonly Laid[]): string {
         `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${parameters.join(", ")}); });`,
       );
     }
+    if (sanitizes) calls.push(`__asan_unpoison_memory_region(memory, ${image.length});`);
     calls.push(`memory += ${image.length};`);
   }
   return `#include "cuda-on-cpu.hpp"
+${sanitizes ? "#include <sanitizer/asan_interface.h>" : ""}
 struct Any { char *at; template <class T> operator T *() const { return (T *)at; } };
 ${sources.join("\n")}
 int main(int, char **files) {

@@ -260,8 +260,10 @@ export function registersReadBy(
   return nest.body.flatMap((step, position) => {
     if (step.kind !== "load") return [];
     const source = given.get(position);
-    if (source === undefined) return [{ nest: index, load: position, access: step.access }];
-    if (source.load !== null) return [{ nest: source.nest, load: source.load, access: step.access }];
-    return registersReadBy(members, source.nest);
+    if (source?.load === null) return registersReadBy(members, source.nest);
+    // The access of the nest that loads it: other nests have other atoms.
+    const [from, load] = source?.load === undefined ? [index, position] : [source.nest, source.load];
+    const loaded = at(at(members, from).nest.body, load);
+    return loaded.kind === "load" ? [{ nest: from, load, access: loaded.access }] : [];
   });
 }
