@@ -22,7 +22,7 @@ import { countIn, type Runs } from "../ir/runs.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
 import { constant, evaluateScalar, printScalar } from "../ir/scalar/scalar.ts";
 import { mergedShard } from "../ir/shards.ts";
-import { at } from "../support/invariant.ts";
+import { at, getOrMake } from "../support/invariant.ts";
 
 export interface LocalLayout {
   /** Elements per logical axis, without reductions. */
@@ -47,17 +47,35 @@ export function wholeExtents(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Te
  * `size-contradicts-mesh`, `did-on-merged-axis` and `allocation-on-split-axis`.
  */
 export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: number | null): LocalLayout {
+  return at(layoutsOfShape(tensor, shape, [rank]), 0);
+}
+
+/** `layoutOfShape` on each of these ranks. */
+export function layoutsOfShape(
+  tensor: Tensor,
+  shape: readonly number[],
+  ranks: readonly (number | null)[],
+): readonly LocalLayout[] {
   const merged = mergedShard(tensor);
   if (merged !== null) rejectMerged(tensor, merged);
   const axes = withoutReductions(tensor.domain.logical);
   const parts = axes.map((axis, position) => localParts(tensor, axis, at(shape, position)));
-  const local = axes.map((axis, position) => {
-    const own = at(parts, position);
-    return own.some(({ type }) => isDID(type))
-      ? countIn(indicesOn(tensor, axis, at(shape, position), rank))
-      : at(shape, position);
+  const order = memoryOrder(tensor, axes, parts);
+  const counts = axes.map((axis, position) => {
+    const size = at(shape, position);
+    const types = at(parts, position).flatMap(({ type }) => (isDID(type) ? [type] : []));
+    if (types.length === 0) return () => size;
+    // Many ranks lie alike along one axis.
+    const known = new Map<string, number>();
+    return (rank: number | null): number =>
+      getOrMake(known, types.map((type) => coordinateOn(tensor, type, rank)).join(), () =>
+        countIn(indicesOn(tensor, axis, size, rank)),
+      );
   });
-  return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
+  return ranks.map((rank) => {
+    const local = counts.map((count) => count(rank));
+    return { shape: local, strides: stridesInOrder(local, order) };
+  });
 }
 
 /** Whether an axis of `size` elements, of which `extent` exist, divides by all its parts. */

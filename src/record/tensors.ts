@@ -5,7 +5,7 @@ import { printTensor } from "../ir/print-tensor.ts";
 import { at, invariant, getOrMake } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "../host/alike/classes.ts";
-import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
+import { hasEqualParts, type LocalLayout, layoutOfShape, layoutsOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { failRecording, recordedRank, ranksOf, type Recorder } from "./recorder.ts";
 
@@ -24,10 +24,7 @@ export function localLayout(recorder: Recorder, tensor: Tensor, shape: readonly 
   if (!isSharded(tensor) || haveEqualShares(tensor, shape)) return layoutOfShape(tensor, shape, null);
   const sameLayout = (a: LocalLayout, b: LocalLayout): boolean =>
     sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
-  return agreed(
-    ranksOf(recorder).map((rank) => layoutOfShape(tensor, shape, rank)),
-    sameLayout,
-  );
+  return agreed(layoutsOfShape(tensor, shape, ranksOf(recorder)), sameLayout);
 }
 
 /** Whether each axis divides by all its parts: then every device has as much. */
