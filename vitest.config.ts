@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { builtSources } from "./test/built-sources.ts";
 
 // Tests run the sources; examples, which import "@braid-compiler/braid", get the same instance.
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
@@ -9,6 +10,7 @@ const long = "test/**/*.long.test.ts";
 const sampled = "test/**/*.sampled.test.ts";
 
 export default defineConfig({
+  plugins: [builtSources()],
   resolve: {
     alias: [
       { find: /^@braid-compiler\/braid$/, replacement: source("index.ts") },
