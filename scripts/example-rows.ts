@@ -1,6 +1,6 @@
 /**
  * The examples as the playground's menu has them: each with the first sentence of its comment. It has no orders of
- * pipelines (bundle-playground.ts).
+ * pipelines (bundle-playground.ts), and none that imports another: a document there is one file.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -38,7 +38,7 @@ export function exampleRows(root: string): readonly ExampleRow[] {
       const text = readFileSync(path.join(folder, `${name}.ts`), "utf8");
       return { name, sentence: firstSentence(text), text };
     })
-    .filter(({ text }) => !text.includes("pipelineOrders"));
+    .filter(({ text }) => !text.includes("pipelineOrders") && !text.includes('from "./'));
 }
 
 /** Of the comment with which the file begins. */

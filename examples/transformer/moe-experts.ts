@@ -48,64 +48,94 @@ import {
 
 export default program(
   { T: 8, H: 16, FFN: 32, E: 8, TOP: 2, C: 4, GROUPS: 0, TOP_GROUPS: 1, SHARED: 0, TP: 1, DTYPE: "float" },
-  ({ devices, params: { T, H, FFN, E, TOP: K, C, GROUPS, TOP_GROUPS, SHARED, TP, DTYPE } }) => {
+  ({ devices, params: { TP, DTYPE, ...given } }) => {
     const f = new Fusion();
-    const S = devices / TP;
-    const mesh = DeviceMesh.of({ ep: S, tp: TP });
-    const x = f.input([S, T, H], DTYPE).named("x");
-    const router = f.input([E, H], DTYPE).named("router");
-    const gate = f.input([E, 1, 1, H, FFN], DTYPE).named("gate");
-    const up = f.input([E, 1, 1, H, FFN], DTYPE).named("up");
-    const down = f.input([E, 1, 1, FFN, H], DTYPE).named("down");
-    const bias = GROUPS > 0 ? f.input([E], DTYPE).named("bias") : null;
-    const shared = SHARED > 0 ? sharedWeights(f, H, SHARED * FFN, DTYPE) : null;
+    const sizes = { ...given, S: devices / TP };
+    const mesh = DeviceMesh.of({ ep: sizes.S, tp: TP });
+    const x = f.input([sizes.S, sizes.T, sizes.H], DTYPE).named("x");
+    const weights = expertWeights(f, sizes, DTYPE);
     for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
     x.axis(0).parallelize("ep");
-    for (const weight of [gate, up, down]) weight.outerSplit(0, S).parallelize("ep");
+    const { gate, up, down, shared } = weights;
+    for (const weight of [gate, up, down]) weight.outerSplit(0, sizes.S).parallelize("ep");
     if (TP > 1) {
       for (const weight of [gate, up]) weight.outerSplit(5, TP).parallelize("tp");
       down.outerSplit(4, TP).parallelize("tp");
       for (const weight of shared?.slice(0, 2) ?? []) weight.outerSplit(0, TP).parallelize("tp");
       shared?.[2].outerSplit(1, TP).parallelize("tp");
     }
-
-    const sizes = { S, T, H, E, K, C };
-    const logits = linear(x, router);
-    const scores = bias === null ? softmax(logits, 2) : sigmoid(logits);
-    const choice =
-      bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes, GROUPS, TOP_GROUPS);
-    const experts = topk(choice, K, 2).indices;
-    const chosen = gather(scores, 2, experts);
-    const weights = div(chosen, expand(unsqueeze(sum(chosen, [2]), 2), [S, T, K]));
-    const sent = dispatch(f, x, experts, sizes);
-
-    // Each expert has the buffers of all sources, and their numbers of rows.
-    const [rows, counts] = [set(permute(sent.rows, [1, 0, 2, 3])), unsqueeze(permute(sent.counts, [1, 0]), 2)];
-    for (const tensor of [rows, counts]) tensor.setDeviceMesh(mesh).outerSplit(0, S).parallelize("ep");
-    const hidden = swiglu(groupedMatmul(rows, gate, counts), groupedMatmul(rows, up, counts));
-    const returned = set(groupedMatmul(hidden, down, counts));
-    returned.setDeviceMesh(mesh).axis(1).parallelize("ep");
-    const made = permute(returned, [1, 0, 2, 3]);
-
-    // The shared experts run while the rows return.
-    const own = shared === null ? null : mlp(x, shared);
-    const routed = combine(made, sent.slots, weights, sizes);
-    f.output((own === null ? routed : add(routed, own)).named("y"));
+    f.output(experts(f, x, weights, mesh, sizes).named("y"));
     return f;
   },
 );
 
-interface Sizes {
+export interface ExpertSizes {
+  /** Sources of T tokens each, and devices that share E experts. */
   readonly S: number;
   readonly T: number;
   readonly H: number;
+  readonly FFN: number;
   readonly E: number;
-  readonly K: number;
+  readonly TOP: number;
   readonly C: number;
+  /** 0: softmax, and no groups. */
+  readonly GROUPS: number;
+  readonly TOP_GROUPS: number;
+  readonly SHARED: number;
+}
+
+interface ExpertWeights extends Readonly<Record<"router" | "gate" | "up" | "down", TensorView>> {
+  readonly bias: TensorView | null;
+  readonly shared: MlpWeights | null;
+}
+
+export function expertWeights(f: Fusion, { H, FFN, E, GROUPS, SHARED }: ExpertSizes, dtype: DType): ExpertWeights {
+  const router = f.input([E, H], dtype).named("router");
+  const gate = f.input([E, 1, 1, H, FFN], dtype).named("gate");
+  const up = f.input([E, 1, 1, H, FFN], dtype).named("up");
+  const down = f.input([E, 1, 1, FFN, H], dtype).named("down");
+  const bias = GROUPS > 0 ? f.input([E], dtype).named("bias") : null;
+  return { router, gate, up, down, bias, shared: SHARED > 0 ? sharedWeights(f, H, SHARED * FFN, dtype) : null };
+}
+
+/** x and the result are [S, T, H], the first axis on the mesh dimension `ep`. */
+export function experts(
+  f: Fusion,
+  x: TensorView,
+  { router, gate, up, down, bias, shared }: ExpertWeights,
+  mesh: DeviceMesh,
+  { S, T, H, E, TOP: K, C, GROUPS, TOP_GROUPS }: ExpertSizes,
+): TensorView {
+  const sizes = { S, T, H, E, K, C };
+  const logits = linear(x, router);
+  const scores = bias === null ? softmax(logits, 2) : sigmoid(logits);
+  const choice =
+    bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes, GROUPS, TOP_GROUPS);
+  const best = topk(choice, K, 2).indices;
+  const chosen = gather(scores, 2, best);
+  const weights = div(chosen, expand(unsqueeze(sum(chosen, [2]), 2), [S, T, K]));
+  const sent = dispatch(f, x, best, sizes);
+
+  // Each expert has the buffers of all sources, and their numbers of rows.
+  const [rows, counts] = [set(permute(sent.rows, [1, 0, 2, 3])), unsqueeze(permute(sent.counts, [1, 0]), 2)];
+  for (const tensor of [rows, counts]) tensor.setDeviceMesh(mesh).outerSplit(0, S).parallelize("ep");
+  const hidden = swiglu(groupedMatmul(rows, gate, counts), groupedMatmul(rows, up, counts));
+  const returned = set(groupedMatmul(hidden, down, counts));
+  returned.setDeviceMesh(mesh).axis(1).parallelize("ep");
+  const made = permute(returned, [1, 0, 2, 3]);
+
+  // The shared experts run while the rows return.
+  const own = shared === null ? null : mlp(x, shared);
+  const routed = combine(made, sent.slots, weights, sizes);
+  return own === null ? routed : add(routed, own);
+}
+
+interface BufferSizes extends Pick<ExpertSizes, "S" | "T" | "H" | "E" | "C"> {
+  readonly K: number;
 }
 
 /** The choices [S, T, E] of the groups whose two best experts have the greatest sums; -Infinity for all others. */
-function ofBestGroups(choice: TensorView, { S, T, E }: Sizes, groups: number, top: number): TensorView {
+function ofBestGroups(choice: TensorView, { S, T, E }: BufferSizes, groups: number, top: number): TensorView {
   const byGroup = reshape(choice, [S, T, groups, E / groups]);
   const best = topk(sum(topk(byGroup, 2, 3).values, [3]), top, 2);
   const isBest = unsqueeze(sum(oneHot(best.indices, groups), [2]), 3);
@@ -136,7 +166,7 @@ interface Dispatched {
  * the order of tokens and choices. `counts` [S, E] are the rows in use, `slots` [S, T K] the places of each choice in the
  * buffers of its source, or -1 for one that found its buffer full.
  */
-function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, K, C }: Sizes): Dispatched {
+function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, K, C }: BufferSizes): Dispatched {
   const expert = reshape(choices, [S, T * K]);
   const isOf = oneHot(expert, E);
   const place = sub(sum(mul(isOf, cumsum(isOf, 1)), [2]), 1);
@@ -153,7 +183,12 @@ function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, K
 }
 
 /** The sum of the experts' rows [S, E, C, H] of each token, times `weights` [S, T, K]: 0 of dropped choices. */
-function combine(rows: TensorView, slots: TensorView, weights: TensorView, { S, T, H, E, K, C }: Sizes): TensorView {
+function combine(
+  rows: TensorView,
+  slots: TensorView,
+  weights: TensorView,
+  { S, T, H, E, K, C }: BufferSizes,
+): TensorView {
   const all = reshape(rows, [S, E * C, H]);
   const own = reshape(gather(all, 1, expand(unsqueeze(slots, 2), [S, T * K, H])), [S, T, K, H]);
   return sum(mul(own, expand(unsqueeze(weights, 3), [S, T, K, H])), [2]);

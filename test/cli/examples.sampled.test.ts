@@ -7,9 +7,10 @@ import { combinations } from "../support/split-cases.ts";
 import { everyNth, runs } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
-// Three devices cut the 8 heads and the 32 features of latent attention differently, which is warned of.
+// Three devices cut the 8 heads and the 32 features of latent attention differently, which is warned of, and do not
+// divide the tokens of a DeepSeek block.
 const all = combinations({ name: exampleFiles, devices: [2, 3, 1, 8, 4] }).filter(
-  ({ name, devices }) => !(name === "transformer/latent-attention.ts" && devices === 3),
+  ({ name, devices }) => devices !== 3 || !/latent-attention|deepseek-block/u.test(name),
 );
 /** Quick takes smaller tensors, on one number of streams, and lowers for the last rank. */
 const isQuick = runs({ quick: 1, long: 0 }) === 1;

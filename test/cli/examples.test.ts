@@ -26,6 +26,7 @@ it("the examples are those of the documentation", () => {
     "transformer/attention",
     "transformer/context-parallel",
     "transformer/data-parallel",
+    "transformer/deepseek-block",
     "transformer/fsdp",
     "transformer/gpt-block",
     "transformer/hsdp",

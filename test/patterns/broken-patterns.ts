@@ -210,6 +210,16 @@ export const brokenPatterns: readonly BrokenPattern[] = [
     says: ["rank 1 does not take part", "2 collectives of rank 1", "3, as on rank 0"],
     repair: null,
   },
+  {
+    example: "deepseek-block",
+    devices: 2,
+    params: { L: 2, H: 4, HEADS: 2, Q: 2, KV: 2, D: 2, R: 2, FFN: 2, E: 4, GROUPS: 2, TOP_GROUPS: 1 },
+    fault: "the sums of experts begin before the rows have returned",
+    edit: without("Wait Communication 5"),
+    code: "transfer-not-waited",
+    says: ["T182 on rank", "Communication 5 (type=AllToAll"],
+    repair: "Wait Communication 5",
+  },
 ];
 
 /** Tokens beyond the capacity are not left out of the numbers of rows that an expert gets. */
