@@ -231,6 +231,23 @@ describe("braid run --check", () => {
     expect(status).toBe(0);
   });
 
+  it("says once why several were not", async () => {
+    const file = folder.write(
+      "not-finite.ts",
+      `import { add, DeviceMesh, Fusion, gradients, mul, program, sqrt, sum } from "@braid-compiler/braid";
+      export default program({}, () => {
+        const f = new Fusion();
+        const [x, y] = [f.input([4]).named("x"), f.input([4]).named("y")];
+        for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(1));
+        const roots = add(sqrt(mul(x, 0)), sqrt(mul(y, 0)));
+        for (const each of gradients(f, { of: [sum(roots, [0])], wrt: [x, y] })) f.output(each);
+        return f;
+      });`,
+    );
+    const { out } = await cli("run", file, "--check");
+    expect(out).toMatch(/^T\d+ x\.grad, T\d+ y\.grad: not compared with a slope: it has no finite element$/mu);
+  });
+
   it("fails where the program computes what the oracle does, and both are wrong", async () => {
     const wrong =
       'new Fusion({ ...data, ops: data.ops.map((op) => (op.kind === "Unary" ? op : { ...op, value: "2" })) })';

@@ -1,7 +1,7 @@
 /** The output of `braid run`: the result as text, and as the JSON document of --json. */
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
-import { at } from "../../support/invariant.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
 import { refusalText } from "../explain/change-text.ts";
@@ -29,8 +29,8 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap(unlikeText),
     ...outputs.flatMap((output) => sampledText(output, flags.seed)),
     ...outputs.flatMap(notComparedText),
-    ...grouped(outputs, ({ trivial }) => trivial && trivialWords[trivial]),
-    ...grouped(outputs, ({ specialNotCompared: why }) => why && `nothing was compared on special values: ${why}`),
+    ...ofOutputs(outputs, ({ trivial }) => trivial && trivialWords[trivial]),
+    ...ofOutputs(outputs, ({ specialNotCompared: why }) => why && `nothing was compared on special values: ${why}`),
     ...outputs.flatMap(outsideText),
     ...gradientsText(result.gradients),
     ...result.expectations.map((each) => expectationText(each, flags.expect ?? "")),
@@ -118,16 +118,17 @@ function notComparedText({ name, check }: OutputResult): readonly string[] {
   ];
 }
 
-/** A line for each reason. */
-function grouped(
+function ofOutputs(
   outputs: readonly OutputResult[],
   reasonOf: (check: OutputCheck) => string | undefined,
 ): readonly string[] {
+  return grouped(outputs.map(({ name, check }) => [name, check === null ? undefined : reasonOf(check)]));
+}
+
+/** A line for each reason, with all that have it. */
+function grouped(rows: readonly (readonly [name: string, reason: string | undefined])[]): readonly string[] {
   const names = new Map<string, string[]>();
-  for (const { name, check } of outputs) {
-    const reason = check === null ? undefined : reasonOf(check);
-    if (reason !== undefined) names.set(reason, [...(names.get(reason) ?? []), name]);
-  }
+  for (const [name, reason] of rows) if (reason !== undefined) pushTo(names, reason, name);
   return [...names].map(([reason, own]) => `${own.join(", ")}: ${reason}`);
 }
 
@@ -152,11 +153,14 @@ function outsideText({ name, check }: OutputResult): readonly string[] {
 
 function gradientsText(gradients: readonly GradientCheck[]): readonly string[] {
   const compared = gradients.flatMap(({ difference }) => difference ?? []);
-  const others = gradients.flatMap(({ name, named, leftOut, notCompared }) => {
-    const gradient = named === null ? name : `${name} ${named}`;
-    if (notCompared !== null) return [`${gradient}: not compared with a slope: ${notCompared}`];
-    return leftOut === 0 ? [] : [`${gradient}: ${leftOut} elements are not finite and were not compared with a slope`];
-  });
+  const others = grouped(
+    gradients.map(({ name, named, leftOut, notCompared }) => {
+      const unlike =
+        leftOut === 0 ? undefined : `${leftOut} elements are not finite and were not compared with a slope`;
+      const reason = notCompared === null ? unlike : `not compared with a slope: ${notCompared}`;
+      return [named === null ? name : `${name} ${named}`, reason];
+    }),
+  );
   if (compared.length === 0) return others;
   const count = compared.length === 1 ? "1 gradient was" : `${compared.length} gradients were`;
   const zero = gradients.filter(({ isZero }) => isZero).length;
