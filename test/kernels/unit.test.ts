@@ -19,6 +19,18 @@ const hard: readonly (readonly [name: string, inputs: readonly (readonly number[
       return [u.unary("neg", u.reshape(u.slice(flat, [[1, 11]]), [2, 5]))];
     },
   ],
+  // 49 * (1 / 49) is below 1, and so with the other two.
+  ...[49, 98, 103].map((extent): (typeof hard)[number] => [
+    `rows of ${extent} in a row, and cut in rows again`,
+    [
+      [2, extent],
+      [extent, 3],
+    ],
+    (u, x, y) => [
+      u.unary("neg", u.reshape(x, [2 * extent])),
+      u.unary("abs", u.reshape(u.permute(y, [1, 0]), [3 * extent])),
+    ],
+  ]),
   [
     "the same window between axes along which it repeats",
     [

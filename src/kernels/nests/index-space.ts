@@ -54,7 +54,11 @@ export function createIndexSpace(loops: AxisLoops): IndexSpace {
       constant: dividend.constant - evenConstant,
       terms: dividend.terms.filter(({ coefficient }) => coefficient % divisor !== 0),
     };
-    const even = scale({ constant: evenConstant, terms: whole }, 1 / divisor);
+    // Not times 1 / divisor, which is rounded: 49 * (1 / 49) is below 1.
+    const even: Affine = {
+      constant: evenConstant / divisor,
+      terms: whole.map(({ atom, coefficient }) => ({ atom, coefficient: coefficient / divisor })),
+    };
     const most = largest(rest, atoms);
     if (most < divisor) return { quotient: even, remainder: rest };
     request ??= splitFor(rest, divisor);

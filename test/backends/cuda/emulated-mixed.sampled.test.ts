@@ -47,6 +47,7 @@ const smallest: Readonly<Record<string, UnitKernel>> = {
     ],
     results: [3],
   },
+  "rows of 49 in a row": buildUnit([[2, 49]], (u, x) => [u.unary("neg", u.reshape(x, [98]))]),
   // 32 elements a thread: too many to keep their negatives, too.
   "a row that is read again in other loops than those that load it": buildUnit([[1, 256]], (u, x) => {
     const peak = u.reduce("amax", x, [1]);
