@@ -73,6 +73,23 @@ static unsigned short emulate_float_to_bfloat16(float x) {
   unsigned word = bits<unsigned>(x);
   return (unsigned short)((word + 0x7fff + ((word >> 16) & 1)) >> 16);
 }
+// Of the finite magnitudes of 8 bits the nearest, of two the even one; larger numbers are the largest.
+static unsigned short emulate_float_to_byte(float x, int fraction, int bias, unsigned largest) {
+  if (x != x) return 0x7f;
+  auto magnitude = [=](unsigned byte) {
+    const int exponent = byte >> fraction, rest = byte & ((1 << fraction) - 1);
+    return exponent == 0 ? std::ldexp(rest, 1 - bias - fraction) : std::ldexp(rest + (1 << fraction), exponent - bias - fraction);
+  };
+  const double wanted = std::fabs((double)x);
+  unsigned byte = 0;
+  for (; byte < largest; byte++) {
+    const double middle = (magnitude(byte) + magnitude(byte + 1)) / 2;
+    if (wanted < middle || (wanted == middle && byte % 2 == 0)) break;
+  }
+  return (unsigned short)(bits<unsigned>(x) >> 24 & 0x80 | byte);
+}
+static unsigned short emulate_float_to_e4m3(float x) { return emulate_float_to_byte(x, 3, 7, 0x7e); }
+static unsigned short emulate_float_to_e5m2(float x) { return emulate_float_to_byte(x, 2, 15, 0x7b); }
 
 // Words that other processes write, and blocks before this one.
 static unsigned emulate_look(const unsigned *word) {

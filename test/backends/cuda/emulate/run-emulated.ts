@@ -188,6 +188,8 @@ const instructions: readonly (readonly [RegExp, string])[] = [
   [/asm\("cvt\.f32\.f16 .*$/gm, "y = emulate_half_to_float(x);"],
   [/asm\("cvt\.rn\.f16\.f32 .*$/gm, "y = emulate_float_to_half(x);"],
   [/asm\("cvt\.rn\.bf16\.f32 .*$/gm, "y = emulate_float_to_bfloat16(x);"],
+  [/asm\("cvt\.rn\.satfinite\.e4m3x2\.f32 .*$/gm, "y = emulate_float_to_e4m3(x);"],
+  [/asm\("cvt\.rn\.satfinite\.e5m2x2\.f32 .*$/gm, "y = emulate_float_to_e5m2(x);"],
   [/asm volatile\("st\.release\.sys\.global\.u32 .*$/gm, "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);"],
   [/asm volatile\("ld\.acquire\.sys\.global\.u32 .*$/gm, "x = emulate_look(word);"],
 ];
@@ -206,6 +208,8 @@ function programText(laid: readonly Laid[]): string {
         (done, [pattern, replacement]) => done.replaceAll(pattern, replacement),
         source.text,
       );
+      // Conversions to 8 bits have one text for Hopper, and another for older GPUs.
+      sources.push("#undef __CUDA_ARCH__", `#define __CUDA_ARCH__ ${(i + j) % 2 === 0 ? 900 : 800}`);
       sources.push(`namespace ${space} {\n${text.replaceAll('extern "C" ', "")}}`);
       const [x, y, z] = source.grid;
       const barriers = /__syncthreads|__shfl|__ballot/.test(source.text);

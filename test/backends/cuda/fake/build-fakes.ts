@@ -11,7 +11,7 @@ export interface Fakes {
 }
 
 /** One library, because streams of the fake driver run what all of them issue. */
-const sources = ["fake-libraries.cpp", "fake-cudnn.cpp", "fake-nccl.cpp"] as const;
+const sources = ["fake-libraries.cpp", "fake-cublaslt.cpp", "fake-cudnn.cpp", "fake-nccl.cpp"] as const;
 const library = "libcuda.so.1";
 const otherNames = ["libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"] as const;
 

@@ -1,6 +1,6 @@
-// A CUDA driver, NVRTC and cuBLASLt that run on the CPU, for tests on machines without a GPU. Streams execute at once, in the order of their issue: a verified program
+// A CUDA driver and NVRTC that run on the CPU, for tests on machines without a GPU. Streams execute at once, in the order of their issue: a verified program
 // completes that way too (docs/commands.md, one queue). Device memory is shared memory, so that processes map it as they map peers' memory. Kernels are their sources,
-// compiled by g++ with cuda-on-cpu.hpp. cuBLASLt knows no algorithm, so that products run as generated kernels.
+// compiled by g++ with cuda-on-cpu.hpp.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -345,6 +345,8 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceLine(text, "asm(\"cvt.f32.f16 ", "y = emulate_half_to_float(x);");
   replaceLine(text, "asm(\"cvt.rn.f16.f32 ", "y = emulate_float_to_half(x);");
   replaceLine(text, "asm(\"cvt.rn.bf16.f32 ", "y = emulate_float_to_bfloat16(x);");
+  replaceLine(text, "asm(\"cvt.rn.satfinite.e4m3x2.f32 ", "y = emulate_float_to_e4m3(x);");
+  replaceLine(text, "asm(\"cvt.rn.satfinite.e5m2x2.f32 ", "y = emulate_float_to_e5m2(x);");
   replaceLine(text, "asm volatile(\"st.release.sys.global.u32 ", "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);");
   replaceLine(text, "asm volatile(\"ld.acquire.sys.global.u32 ", "x = emulate_look(word);");
   bool barriers = text.find("__syncthreads") != std::string::npos || text.find("__shfl") != std::string::npos;
@@ -356,7 +358,7 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   std::string arguments;
   for (size_t i = 0; i < parameters; i++) arguments += (i ? ", " : "") + ("Any{*(char **)parameters[" + std::to_string(i) + "]}");
   std::string described = "\nextern \"C\" const char *kernelHash = \"" + hash + "\";\nextern \"C\" const unsigned parameterCount = " + std::to_string(parameters) + ";\n";
-  text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } operator unsigned long long() const { return (unsigned long long)at; } };\n" + text +
+  text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\n#define __CUDA_ARCH__ " + std::to_string(10 * atoi(options[0] + 9)) + "\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } operator unsigned long long() const { return (unsigned long long)at; } };\n" + text +
          "\nextern \"C\" void run(const unsigned *grid, unsigned threads, void **parameters) { emulation::launch({grid[0], grid[1], grid[2]}, threads, " +
          (barriers ? "true" : "false") + ", [=] { braid_kernel(" + arguments + "); }); }\n" + described;
   return 0;
@@ -372,20 +374,3 @@ API nvrtcGetCUBIN(U64 program, char *image) {
   memcpy(image + 16, text.data(), length);
   return 0;
 }
-
-API cublasLtCreate(U64 *handle) { *handle = 1; return 0; }
-API cublasLtDestroy(U64) { return 0; }
-extern "C" size_t cublasLtGetVersion() { return 130000; }
-extern "C" const char *cublasLtGetStatusName(int) { return "CUBLAS_STATUS_FAKE"; }
-extern "C" const char *cublasLtGetStatusString(int) { return "a fake status"; }
-API cublasLtMatmulDescCreate(U64 *made, int, int) { *made = nextHandle++; return 0; }
-API cublasLtMatmulDescDestroy(U64) { return 0; }
-API cublasLtMatmulDescSetAttribute(U64, int, const void *, size_t) { return 0; }
-API cublasLtMatrixLayoutCreate(U64 *made, int, U64, U64, int64_t) { *made = nextHandle++; return 0; }
-API cublasLtMatrixLayoutDestroy(U64) { return 0; }
-API cublasLtMatrixLayoutSetAttribute(U64, int, const void *, size_t) { return 0; }
-API cublasLtMatmulPreferenceCreate(U64 *made) { *made = nextHandle++; return 0; }
-API cublasLtMatmulPreferenceDestroy(U64) { return 0; }
-API cublasLtMatmulPreferenceSetAttribute(U64, int, const void *, size_t) { return 0; }
-API cublasLtMatmulAlgoGetHeuristic(U64, U64, U64, U64, U64, U64, U64, int, void *, int *returned) { *returned = 0; return 0; }
-API cublasLtMatmul(U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, size_t, U64) { return 15; }
