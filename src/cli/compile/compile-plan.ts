@@ -11,6 +11,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { indexLimits } from "../../ir/runs.ts";
 import { programHash, withoutOrigins } from "../../launch/exchange.ts";
 import { makePlan } from "../../plan/make-plan.ts";
+import { reasonText } from "../../tune/choose/schedule-choice.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
@@ -84,7 +85,7 @@ export async function compilePlan(
     file,
     folder,
     devices: flags.devices,
-    choice: choice?.reason ?? null,
+    choice: choice === null ? null : reasonText(choice),
     commands: compilation.report.size.commands,
     operations: plan.operations,
     kernels: [...plan.files.keys()].filter((name) => name.endsWith(".cu")).length,

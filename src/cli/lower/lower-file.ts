@@ -16,6 +16,7 @@ import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { reasonText } from "../../tune/choose/schedule-choice.ts";
 import { modelSizes } from "../program/program-of-model.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
@@ -79,7 +80,7 @@ export async function lowerFile(
   );
   const compilation = requireLinked(compiled);
   await noteMoves(loweringOf(compilation.options));
-  const chosen = { ...described, scheduleChoice: choice?.reason };
+  const chosen = { ...described, scheduleChoice: choice === null ? undefined : reasonText(choice) };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
   const { printProgram } = await import("../../commands/print-program.ts");
   const lists = printProgram(compilation.program, { ranks: [rank] });

@@ -27,6 +27,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
+import { reasonText } from "../../tune/choose/schedule-choice.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
@@ -262,7 +263,7 @@ export async function runFile(
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
     copyMilliseconds: ran.runs.map(({ report }) => report.copyMilliseconds),
     outputs: outputResults(lowered, copies, checks),
-    choice: choice?.reason ?? null,
+    choice: choice === null ? null : reasonText(choice),
     reshardings: isFusionSource(source)
       ? reshardingsOfLowered(source, {
           ...loweringOf(requireLinked(compiled).options),

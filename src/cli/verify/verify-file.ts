@@ -36,6 +36,7 @@ import { modelSizes } from "../program/program-of-model.ts";
 import { reportPage } from "../report/report-page.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
 import type { LineOf } from "../../verify/order/graph.ts";
+import { reasonText } from "../../tune/choose/schedule-choice.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 
@@ -145,7 +146,7 @@ export async function verifyFile(
     program,
     report,
     added,
-    choice: choice?.reason ?? null,
+    choice: choice === null ? null : reasonText(choice),
     milliseconds,
     written,
     unwritten,

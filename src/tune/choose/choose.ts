@@ -87,9 +87,9 @@ function chooseWhole(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
+  const { picked, ...decision } = decide(considerSchedules(source, options, profile));
   const { candidate: chosen, milliseconds, margin, compiled } = picked;
-  return { compilation: compiled(), layers: null, chosen, milliseconds, margin, considered, regions: [], reason };
+  return { ...decision, compilation: compiled(), layers: null, chosen, milliseconds, margin, regions: [] };
 }
 
 // Chooses the schedule of each region of a Fusion apart, of equal regions once.

@@ -28,6 +28,8 @@ export interface Decision<T extends Considered> {
   readonly considered: readonly Considered[];
   /** One line: what was picked, its predicted time, what it was compared with, and what the predictions assume. */
   readonly reason: string;
+  /** What the predictions assume, each sentence once. */
+  readonly assumptions: readonly string[];
 }
 
 /** Picks among at least one schedule, of one program or of several that compute the same. */
@@ -41,7 +43,8 @@ export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
     assumptions,
     margin,
   }));
-  return { picked, considered, reason: reasonFor(picked.candidate, considered) };
+  const assumptions = sentences(ordered.flatMap((each) => each.assumptions));
+  return { picked, considered, reason: reasonFor(picked.candidate, considered), assumptions };
 }
 
 /** The serial form, unless another schedule beats it by that schedule's margin. */
@@ -69,12 +72,12 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): s
   ];
   const rank = picked === candidates[0] ? "the fastest" : "nearly the fastest";
   const text = `${picked.name}: ${timeOf(picked)}, ${rank} of ${candidates.length} simulated schedules`;
-  const assumed = [...new Set(ordered.flatMap(({ assumptions }) => assumptions))].toSorted();
-  return [
-    text,
-    ...(against.length === 0 ? [] : [against.join(", ")]),
-    ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
-  ].join("; ");
+  return [text, ...(against.length === 0 ? [] : [against.join(", ")])].join("; ");
+}
+
+/** Each once. */
+export function sentences(assumptions: readonly string[]): readonly string[] {
+  return [...new Set(assumptions)].toSorted();
 }
 
 export function predictedTimeText(milliseconds: number): string {

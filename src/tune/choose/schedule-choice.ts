@@ -23,10 +23,17 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   /** The distinct regions of a program of several; empty for a program of one. */
   readonly regions: readonly RegionChoice[];
   /**
-   * One line: what was chosen, its predicted time, what it was compared with, and what the predictions assume. Of
-   * several regions, one more line for each distinct one.
+   * One line: what was chosen, its predicted time, and what it was compared with. Of several regions, one more line for
+   * each distinct one.
    */
   readonly reason: string;
+  /** What the predictions assume because the profile lacks it, each sentence once. */
+  readonly assumptions: readonly string[];
+}
+
+/** The reason of a choice and what its predictions assume, in lines. */
+export function reasonText({ reason, assumptions }: Pick<ScheduleChoice, "reason" | "assumptions">): string {
+  return [reason, ...assumptions.map((text) => `assumed: ${text}`)].join("\n");
 }
 
 /** The schedule of a region, and of all that are equal to it. */

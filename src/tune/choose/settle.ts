@@ -30,7 +30,7 @@ import { compileRegions, withPlaced, withRegionsJoined } from "../regions/compil
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
-import { type Considered, decide, isSerial, marginOfRegions, predictedTimeText } from "./decide.ts";
+import { type Considered, decide, isSerial, marginOfRegions, predictedTimeText, sentences } from "./decide.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 export interface DistinctRegion {
@@ -118,7 +118,6 @@ export function settle(
   const compilation = layers?.more.compilation ?? picked.compiled();
   const { milliseconds } = picked.layers === layers ? picked : simulate(compilation.program, profile, { graph });
   const others = considered.filter(({ candidate }) => candidate !== chosen);
-  const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
     compilation,
     layers,
@@ -134,9 +133,10 @@ export function settle(
       ...choice,
     })),
     reason: [
-      headline({ ...picked, milliseconds }, others, found.regions.length, distinct.length, assumed),
+      headline({ ...picked, milliseconds }, others, found.regions.length, distinct.length),
       ...regions.map((each) => regionLine(each, found.placed)),
     ].join("\n"),
+    assumptions: sentences([...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)]),
   };
 }
 
@@ -225,14 +225,11 @@ function headline(
   others: readonly Considered[],
   count: number,
   distinct: number,
-  assumed: readonly string[],
 ): string {
-  const sentences = [...new Set(assumed)].toSorted();
   const rank = others.some((other) => other.milliseconds < milliseconds) ? "nearly the fastest, " : "";
   return [
     `${candidate.name}: ${predictedTimeText(milliseconds)}, ${rank}${count} regions of which ${distinct} are distinct`,
     ...others.map((other) => `${other.candidate.name} ${predictedTimeText(other.milliseconds)}`),
-    ...(sentences.length === 0 ? [] : [`assumed: ${sentences.join(", ")}`]),
   ].join("; ");
 }
 
