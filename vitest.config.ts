@@ -27,7 +27,7 @@ export default defineConfig({
     // The long suite and the next run find what this one has transformed, by its content.
     experimental: { fsModuleCache: true },
     globalSetup: ["./test/temporary-folder.ts"],
-    setupFiles: ["property-seed", "stack-lines", "one-core"].map((name) => `./test/support/${name}.ts`),
+    setupFiles: ["property-seed", "stack-lines", "one-core", "equal-bytes"].map((name) => `./test/support/${name}.ts`),
     reporters: ["default", "./test/totals-reporter.ts"],
     projects: [
       {

@@ -270,6 +270,7 @@ export function roundTo(dtype: DType, x: number): number {
   const { family, type, epsilon, lowest, most, finite } = dtypes[dtype];
   invariant(family === "float", "floats are rounded to floats", dtype);
   if (type === "f64") return x;
+  if (dtype === "float") return Math.fround(x);
   const rounded = toPrecision(Math.fround(x), -Math.log2(epsilon), lowest, Number(most));
   return finite === true && !Number.isFinite(rounded) ? NaN : rounded;
 }

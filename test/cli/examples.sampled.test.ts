@@ -77,7 +77,7 @@ interface RunDocument {
   readonly outputs: readonly { readonly fingerprint: string; readonly check?: { readonly ok: boolean } }[];
 }
 
-it.each(casesOf(15))("$name lowers for ranks of $devices devices", async ({ name, devices }) => {
+it.each(casesOf(29))("$name lowers for ranks of $devices devices", async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   for (const rank of new Set(isQuick ? [devices - 1] : [0, 1 % devices, devices - 1])) {
     const { status, out, err } = await cli("lower", file, "--devices", String(devices), "--rank", String(rank));
@@ -91,7 +91,7 @@ it.each(casesOf(15))("$name lowers for ranks of $devices devices", async ({ name
 
 const title = "$name runs on $devices devices as the oracle does, with the same bits on any number of streams";
 
-it.each(casesOf(9))(title, async ({ name, devices }) => {
+it.each(casesOf(17))(title, async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   const count = name === "transformer/pipeline.ts" ? 2 + 2 * devices : (outputCounts[name] ?? 1);
   const fingerprints = new Set<string>();

@@ -55,7 +55,7 @@ const accumulated = pairs.filter(
   ({ op, dtype }) => op.startsWith("am") || arithmeticDTypes.some((each) => each === dtype),
 );
 
-it.each(sample(accumulated, 5))("$op of $dtype over any axes", ({ op, dtype }) => {
+it.each(sample(accumulated, 9))("$op of $dtype over any axes", ({ op, dtype }) => {
   for (const shape of [
     [3, 4, 5],
     [1, 7, 2],

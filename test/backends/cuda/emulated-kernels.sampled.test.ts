@@ -81,7 +81,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       }
     }
     // All of them take the C++ compiler a quarter of a minute.
-    const every = runs({ quick: 19, long: 1 });
+    const every = runs({ quick: 31, long: 1 });
     expect(differences(cases.filter((_, i) => i % every === 0))).toEqual([]);
   });
 

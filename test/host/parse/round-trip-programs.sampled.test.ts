@@ -37,7 +37,7 @@ describe("fixtures of passes", async () => {
       return Object.entries(fixtures).map(([key, fixture]) => [`${name}/${key}`, fixture] as const);
     }),
   );
-  it.each(everyNth(loaded.flat(), 12))("%s", (name, fixture) => {
+  it.each(everyNth(loaded.flat(), 24))("%s", (name, fixture) => {
     try {
       lower(fixture.build(), {
         ...fixture.options,
