@@ -88,12 +88,15 @@ const drawnDTypes: readonly DType[] = [
 const packedDTypes = keysOf(dtypes).filter(isPacked);
 
 const rowExtents = [1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 130] as const;
+/** Of which threads take several vectors each. */
+const longExtents = [4096, 9000] as const;
 const elementExtents = [1, 2, 3, 7, 8, 16, 24, 32, 40, 64, 96, 128, 130, 256, 384, 513, 1030] as const;
 
 /** A tensor of rows, one or two axes, and others with which it may be combined. */
 function inputsOf(random: Random, most: number): readonly Operand[] {
-  const elements =
-    random.integer(3) === 0 && most > 4000 ? pickFrom(random, [4096, 9000]) : pickFrom(random, elementExtents);
+  const within = (extents: readonly number[]): readonly number[] => extents.filter((each) => each <= most);
+  const long = within(longExtents);
+  const elements = pickFrom(random, random.integer(3) === 0 && long.length > 0 ? long : within(elementExtents));
   const fitting = rowExtents.filter((rows) => rows * elements <= most);
   const rows = pickFrom(random, fitting.length === 0 ? [1] : fitting);
   const batch = pickFrom(random, [2, 3].filter((each) => each * rows * elements <= most).concat(1));
