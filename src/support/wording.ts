@@ -95,3 +95,14 @@ export function systemReason(error: unknown): string {
   const [, words] = error instanceof Error ? (/^[A-Z]+: ([^,]+)/.exec(error.message) ?? []) : [];
   return words ?? String(error);
 }
+
+/** The reason of a choice of a schedule, and what its predictions assume, in lines. */
+export function reasonText({
+  reason,
+  assumptions,
+}: {
+  readonly reason: string;
+  readonly assumptions: readonly string[];
+}): string {
+  return [reason, ...assumptions.map((text) => `assumed: ${text}`)].join("\n");
+}

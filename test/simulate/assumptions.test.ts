@@ -13,7 +13,7 @@ import {
 } from "@braid-compiler/braid";
 import { timingsOfTransfer } from "../../src/simulate/transfer-timings.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
-import { reasonText } from "../../src/tune/choose/schedule-choice.ts";
+import { reasonText } from "../../src/support/wording.ts";
 import { roundProfile } from "./profile.ts";
 
 /** A gather over all devices, and a matmul of the result. */

@@ -11,7 +11,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { indexLimits } from "../../ir/runs.ts";
 import { programHash, withoutOrigins } from "../../launch/exchange.ts";
 import { makePlan } from "../../plan/make-plan.ts";
-import { reasonText } from "../../tune/choose/schedule-choice.ts";
+import { reasonText } from "../../support/wording.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";

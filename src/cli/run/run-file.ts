@@ -27,7 +27,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
-import { reasonText } from "../../tune/choose/schedule-choice.ts";
+import { reasonText } from "../../support/wording.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";

@@ -23,7 +23,7 @@ import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { verifyReport } from "../../report/build/verify-report.ts";
-import { systemReason } from "../../support/wording.ts";
+import { reasonText, systemReason } from "../../support/wording.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
@@ -36,7 +36,6 @@ import { modelSizes } from "../program/program-of-model.ts";
 import { reportPage } from "../report/report-page.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
 import type { LineOf } from "../../verify/order/graph.ts";
-import { reasonText } from "../../tune/choose/schedule-choice.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 

@@ -31,11 +31,6 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   readonly assumptions: readonly string[];
 }
 
-/** The reason of a choice and what its predictions assume, in lines. */
-export function reasonText({ reason, assumptions }: Pick<ScheduleChoice, "reason" | "assumptions">): string {
-  return [reason, ...assumptions.map((text) => `assumed: ${text}`)].join("\n");
-}
-
 /** The schedule of a region, and of all that are equal to it. */
 export interface RegionChoice {
   /** The first region's first and last op, such as `T2 = linear(T0, T1) .. T3 = set(T2)`. */
