@@ -213,9 +213,8 @@ function programText(laid: readonly Laid[]): string {
       sources.push(`namespace ${space} {\n${text.replaceAll('extern "C" ', "")}}`);
       const [x, y, z] = source.grid;
       const barriers = /__syncthreads|__shfl|__ballot/.test(source.text);
-      calls.push(
-        `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${parameters.join(", ")}); });`,
-      );
+      const call = `${space}::${kernelName}(${parameters.join(", ")});`;
+      calls.push(`emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${call} });`);
     }
     if (sanitizes) calls.push(`__asan_unpoison_memory_region(memory, ${image.length});`);
     calls.push(`memory += ${image.length};`);
