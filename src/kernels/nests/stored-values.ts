@@ -212,6 +212,9 @@ export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number
   return { phases: phases.map((phase) => movedPhase(phase, move)), bytes };
 }
 
+/** Of a value that no step keeps in memory. It must not be taken for the one that lies at an offset. */
+const noPlace = -1;
+
 interface ScratchPlaces {
   /** Where memory lies; other memory than scratch stays. */
   readonly move: (memory: NestMemory) => NestMemory;
@@ -236,7 +239,7 @@ export function placeScratch(
     offsets.set(name, offset);
   }
   const move = (memory: NestMemory): NestMemory =>
-    memory.kind === "scratch" ? { kind: "scratch", offset: offsets.get(memory.offset) ?? 0 } : memory;
+    memory.kind === "scratch" ? { kind: "scratch", offset: offsets.get(memory.offset) ?? noPlace } : memory;
   return { move, bytes };
 }
 

@@ -3,7 +3,7 @@
  * them; and its parameter list.
  */
 import { dtypes } from "../../../../numerics/dtype.ts";
-import type { Access, Nest } from "../../../../kernels/nests/nest.ts";
+import { nestAccesses, type Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
@@ -68,12 +68,6 @@ interface Member {
   readonly stores: boolean;
 }
 
-/** What the kernel reads and writes in memory. A value that stays in registers has no place there. */
-function accessesOf({ nest, given, stores }: Member): readonly Access[] {
-  const loads = nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access] : []));
-  return stores ? [...loads, nest.target] : loads;
-}
-
 /** The memory that the kernel of a group reads and writes, and the origins of its indices. */
 export function parametersOf(group: readonly Member[]): readonly Parameter[] {
   return distinctParameters(
@@ -96,8 +90,8 @@ export function parametersText(
     .map((memory) => {
       if (memory.kind === "origin") return `const long long ${nameOf(memory)}`;
       const written = group.some(({ nest, stores }) => stores && nameOf(nest.target.memory) === nameOf(memory));
-      const dtype =
-        group.flatMap(accessesOf).find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";
+      const accesses = group.flatMap(({ nest }) => nestAccesses(nest));
+      const dtype = accesses.find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";
       return `${written ? "" : "const "}${dtypes[dtype].cuda.c} *${nameOf(memory)}`;
     })
     .join(", ");
