@@ -104,13 +104,12 @@ export function experts(
   x: TensorView,
   { router, gate, up, down, bias, shared }: ExpertWeights,
   mesh: DeviceMesh,
-  { S, T, H, E, TOP: K, C, GROUPS, TOP_GROUPS }: ExpertSizes,
+  sizes: ExpertSizes,
 ): TensorView {
-  const sizes = { S, T, H, E, K, C };
+  const { S, T, E, TOP: K } = sizes;
   const logits = linear(x, router);
   const scores = bias === null ? softmax(logits, 2) : sigmoid(logits);
-  const choice =
-    bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes, GROUPS, TOP_GROUPS);
+  const choice = bias === null ? scores : ofBestGroups(add(scores, reshape(bias, [1, 1, E])), sizes);
   const best = topk(choice, K, 2).indices;
   const chosen = gather(scores, 2, best);
   const weights = div(chosen, expand(unsqueeze(sum(chosen, [2]), 2), [S, T, K]));
@@ -130,12 +129,8 @@ export function experts(
   return own === null ? routed : add(routed, own);
 }
 
-interface BufferSizes extends Pick<ExpertSizes, "S" | "T" | "H" | "E" | "C"> {
-  readonly K: number;
-}
-
 /** The choices [S, T, E] of the groups whose two best experts have the greatest sums; -Infinity for all others. */
-function ofBestGroups(choice: TensorView, { S, T, E }: BufferSizes, groups: number, top: number): TensorView {
+function ofBestGroups(choice: TensorView, { S, T, E, GROUPS: groups, TOP_GROUPS: top }: ExpertSizes): TensorView {
   const byGroup = reshape(choice, [S, T, groups, E / groups]);
   const best = topk(sum(topk(byGroup, 2, 3).values, [3]), top, 2);
   const isBest = unsqueeze(sum(oneHot(best.indices, groups), [2]), 3);
@@ -166,7 +161,7 @@ interface Dispatched {
  * the order of tokens and choices. `counts` [S, E] are the rows in use, `slots` [S, T K] the places of each choice in the
  * buffers of its source, or -1 for one that found its buffer full.
  */
-function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, K, C }: BufferSizes): Dispatched {
+function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, TOP: K, C }: ExpertSizes): Dispatched {
   const expert = reshape(choices, [S, T * K]);
   const isOf = oneHot(expert, E);
   const place = sub(sum(mul(isOf, cumsum(isOf, 1)), [2]), 1);
@@ -187,7 +182,7 @@ function combine(
   rows: TensorView,
   slots: TensorView,
   weights: TensorView,
-  { S, T, H, E, K, C }: BufferSizes,
+  { S, T, H, E, TOP: K, C }: ExpertSizes,
 ): TensorView {
   const all = reshape(rows, [S, E * C, H]);
   const own = reshape(gather(all, 1, expand(unsqueeze(slots, 2), [S, T * K, H])), [S, T, K, H]);
