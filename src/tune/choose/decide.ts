@@ -26,7 +26,7 @@ export interface Decision<T extends Considered> {
   readonly picked: T;
   /** All schedules, the fastest first. */
   readonly considered: readonly Considered[];
-  /** One line: what was picked, its predicted time, what it was compared with, and what the predictions assume. */
+  /** One line: what was picked, its predicted time, and what it was compared with. */
   readonly reason: string;
   /** What the predictions assume, each sentence once. */
   readonly assumptions: readonly string[];

@@ -1,6 +1,6 @@
-// A CUDA driver and NVRTC that run on the CPU, for tests on machines without a GPU. Streams execute at once, in the order of their issue: a verified program
-// completes that way too (docs/commands.md, one queue). Device memory is shared memory, so that processes map it as they map peers' memory. Kernels are their sources,
-// compiled by g++ with cuda-on-cpu.hpp.
+// A CUDA driver and NVRTC that run on the CPU, for tests on machines without a GPU. Streams execute at once, in the order
+// of their issue: a verified program completes that way too (docs/commands.md, one queue). Device memory is shared memory,
+// so that processes map it as they map peers' memory. Kernels are their sources, compiled by g++ with cuda-on-cpu.hpp.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
