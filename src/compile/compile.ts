@@ -75,6 +75,11 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    * Program is not verified, even if the verifier would find something. "on" if omitted.
    */
   readonly verify?: OptionValue<"verify">;
+  /**
+   * Whether the Program has only the ranks of the first replica, where all are replicas on one host each: equal groups
+   * that exchange nothing with each other. Not to run it, but to prove, predict and explain it. False if omitted.
+   */
+  readonly oneReplica?: boolean;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
   /** Hears which step is under way. */
@@ -165,13 +170,14 @@ function listsOf(
   onProgress: OnProgress | undefined,
   classes: (all: readonly HostClass[]) => readonly HostClass[] = (all) => all,
 ): { readonly lowered: Lowered; readonly sizes: Sizes; readonly lists: readonly CommandList[] } {
-  const { devices, devicesPerHost, scalars = {} } = options;
-  hostCount(devices, devicesPerHost);
+  const { devices, devicesPerHost = devices, scalars = {} } = options;
+  hostCount(devices, options.devicesPerHost);
   const lowered = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(lowered.signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
   const protocols = options.regions?.map(({ protocol }) => protocol);
-  const lists = recordAll(classes(classesOf(lowered)), recording, { protocols, onProgress });
+  const oneReplica = options.oneReplica === true ? { devicesPerHost } : undefined;
+  const lists = recordAll(classes(classesOf(lowered)), recording, { protocols, onProgress, oneReplica });
   return { lowered, sizes, lists };
 }
 
@@ -287,6 +293,7 @@ function requireCompileOptions(given: CompileOptions): void {
     "schedule",
     "regions",
     "regionsApart",
+    "oneReplica",
     "notes",
     "onProgress",
   ]);

@@ -9,6 +9,8 @@ import type { HostProgram } from "../host/nodes.ts";
 import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecorderOptions } from "../record/recorder.ts";
 import { createCommon } from "../record/common.ts";
+import type { AlikeRecording } from "../record/alike/alike-lists.ts";
+import { replicaSize } from "../record/alike/replicas.ts";
 import type { HostClass } from "./lowering-class.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import type { OnProgress } from "../support/progress.ts";
@@ -61,23 +63,26 @@ export function record(program: HostProgram, { rank, ...given }: RecordOptions):
 export function recordAll(
   classes: readonly HostClass[],
   given: Omit<RecordOptions, "rank">,
-  { protocols, onProgress }: RecordAllOptions = {},
+  { protocols, onProgress, oneReplica }: RecordAllOptions = {},
 ): readonly CommandList[] {
   const options = { ...checked(given), ...(protocols === undefined ? {} : { protocols }) };
   const common = createCommon();
   onProgress?.("recording");
   const count = classes.reduce((sum, { ranks }) => sum + ranks.length, 0);
   const lists: CommandList[] = [];
+  const together: AlikeRecording[] = [];
   for (const { ranks, host, rules } of classes) {
-    const attempt = (part: readonly number[]): readonly CommandList[] | null =>
+    const attempt = (part: readonly number[]): AlikeRecording | null =>
       part.length < fewestAlike ? null : recordAlike(host, rules, part, options, common);
-    for (const part of byClass(ranks, attempt)) {
+    for (const { ranks: own, made } of byClass(ranks, attempt)) {
       onProgress?.("recording ranks", lists.length, count);
-      lists.push(
-        ...(part.made ?? part.ranks.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...options }, common))),
-      );
+      if (made !== null) together.push(made);
+      else lists.push(...own.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...options }, common)));
     }
   }
+  const size = oneReplica === undefined || lists.length > 0 ? count : replicaSize(together, oneReplica.devicesPerHost);
+  for (const { alike, listOn } of together)
+    for (const [k, rank] of alike.ranks.entries()) if (rank < size) lists.push(listOn(k));
   return lists.sort((a, b) => a.rank - b.rank);
 }
 
@@ -85,6 +90,8 @@ export interface RecordAllOptions {
   /** By region, if not all have the same. */
   readonly protocols?: RecorderOptions["protocols"] | undefined;
   readonly onProgress?: OnProgress | undefined;
+  /** Where the ranks are replicas that each lie on one host, the lists of the first replica alone. */
+  readonly oneReplica?: { readonly devicesPerHost: number } | undefined;
 }
 
 /** With fewer ranks, recording each takes less time. */

@@ -16,7 +16,6 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate, type SimulateOptions } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event-table.ts";
-import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
 import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
@@ -47,8 +46,6 @@ export interface Explanation {
   readonly layers: ExplainedLayers | null;
   /** All candidates, where the schedule was chosen. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
-  /** What ran, or is predicted: the Program, or one of the equal groups of ranks of a long one. */
-  readonly explained: Program;
   /** The measured run, if there is one, otherwise the predicted one. */
   readonly run: ExplainedRun;
   readonly isMeasured: boolean;
@@ -154,23 +151,24 @@ export function explainCompiled(
   options: ExplainCompiledOptions,
 ): Explanation {
   const { profile, measured, all: _, graph: __, ...compiling } = options;
-  const programs = (of: OneCompiled): ProgramsOfOne => programsOf(of, { profile, measured }, compiling);
+  const serialProgram = ({ source: own, compilation: { program } }: OneCompiled): Program | null =>
+    profile === null ? null : serialOf(own, compiling, program.ranks.length);
   if (layers === null || profile === null) {
     const whole = { source, compilation, choice };
-    return explainOne(whole, programs(whole), options);
+    return explainOne(whole, serialProgram(whole), options);
   }
   const { missing } = layers;
   const [few, more] = [
     { ...layers.few, choice },
     { ...layers.more, choice, compilation },
   ];
-  const [ofFew, ofMore] = [programs(few), programs(more)];
-  const haveSerial = ofFew.serial !== null && ofMore.serial !== null;
+  const [serialOfFew, serialOfMore] = [serialProgram(few), serialProgram(more)];
+  const haveSerial = serialOfFew !== null && serialOfMore !== null;
   const gemms = {
-    own: furtherGemms(ofFew.part, ofMore.part, missing, profile),
-    serial: haveSerial ? furtherGemms(ofFew.serial, ofMore.serial, missing, profile) : undefined,
+    own: furtherGemms(few.compilation.program, more.compilation.program, missing, profile),
+    serial: haveSerial ? furtherGemms(serialOfFew, serialOfMore, missing, profile) : undefined,
   };
-  const [a, b] = [explainOne(few, ofFew, options, gemms), explainOne(more, ofMore, options, gemms)];
+  const [a, b] = [explainOne(few, serialOfFew, options, gemms), explainOne(more, serialOfMore, options, gemms)];
   const run = furtherRun(a.run, b.run, missing);
   return {
     ...b,
@@ -189,25 +187,9 @@ interface OneCompiled extends Pick<CompiledToExplain, "compilation" | "choice"> 
   readonly written?: FusionData;
 }
 
-interface ProgramsOfOne {
-  /** The Program, or one of the equal groups of ranks of a long one. */
-  readonly part: Program;
-  readonly serial: Program | null;
-}
-
-function programsOf(
-  { source, compilation: { program } }: OneCompiled,
-  { profile, measured }: Pick<ExplainCompiledOptions, "profile" | "measured">,
-  compiling: CompileOptions,
-): ProgramsOfOne {
-  // The trace of a measured run is of all ranks.
-  const part = measured === null && commandsOfRanks(program.ranks) > manyCommands ? oneOfEqualGroups(program) : program;
-  return { part, serial: profile === null ? null : serialOf(source, compiling, part.ranks.length) };
-}
-
 function explainOne(
   { source, written, compilation, choice }: OneCompiled,
-  { part, serial }: ProgramsOfOne,
+  serial: Program | null,
   { profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
   gemms: PartOfRun | null = null,
 ): Explanation {
@@ -221,7 +203,7 @@ function explainOne(
   const predicted =
     profile === null
       ? null
-      : explainRun({ program: part, ...simulate(part, profile, simulating(gemms?.own)) }, profile, given);
+      : explainRun({ program, ...simulate(program, profile, simulating(gemms?.own)) }, profile, given);
   const run =
     measured === null
       ? predicted
@@ -233,14 +215,13 @@ function explainOne(
     compilation,
     layers: null,
     choice,
-    explained: part,
     run,
     isMeasured: measured !== null,
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial:
       serial === null || profile === null ? null : simulate(serial, profile, simulating(gemms?.serial)).milliseconds,
-    latencyShare: profile === null ? null : latencyShare(serial ?? part, profile, graph),
+    latencyShare: profile === null ? null : latencyShare(serial ?? program, profile, graph),
     named: namesIn(source, compilation),
     reshardings: isFusionSource(source)
       ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed, written)
@@ -265,7 +246,7 @@ function explainOne(
           ),
     leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
-    bubble: bubbleOf(part, run, compilation.signature),
+    bubble: bubbleOf(program, run, compilation.signature),
   };
 }
 
@@ -284,12 +265,6 @@ export const fewRefusals = 3;
 
 /** Each alternative is compiled and simulated, which takes as long as the explanation itself. */
 const fewCommands = 2000;
-
-/**
- * With more commands, the prediction is that of one group of ranks, if all consist of equal groups that exchange nothing
- * with each other: as with tensor parallelism on each host.
- */
-const manyCommands = 2 ** 20;
 
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
 function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {

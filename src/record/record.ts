@@ -12,7 +12,7 @@ import { isChunk, type TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
 import { differs, type RankRules } from "../host/alike/rank-rules.ts";
 import { type Alike, createAlike } from "./alike/alike.ts";
-import { alikeLists } from "./alike/alike-lists.ts";
+import { type AlikeRecording, alikeRecording } from "./alike/alike-lists.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
@@ -31,8 +31,8 @@ export function recordHost(program: HostProgram, options: RecorderOptions, commo
 }
 
 /**
- * The lists of several ranks of a class, recorded at once; null if recording fails on one of them. They are equal to
- * those of `recordHost`. Throws UnlikeError if the ranks differ in more than `rules` and the recording can note.
+ * Records several ranks of a class at once; null if recording fails on one of them. Their lists are equal to those of
+ * `recordHost`. Throws UnlikeError if the ranks differ in more than `rules` and the recording can note.
  */
 export function recordAlike(
   program: HostProgram,
@@ -40,13 +40,13 @@ export function recordAlike(
   ranks: readonly number[],
   options: Omit<RecorderOptions, "rank">,
   common: Common,
-): readonly CommandList[] | null {
+): AlikeRecording | null {
   const alike = createAlike(ranks, differs(rules) ? rules : null);
   const before = common.latest;
   try {
     return withOrigins(program.tensors, () => {
       const list = recorded(program, { ...options, rank: null }, common, alike);
-      return alikeLists(alike, list, common.statements(program));
+      return alikeRecording(alike, list, common.statements(program));
     });
   } catch (error) {
     common.latest = before;

@@ -93,6 +93,25 @@ describe("braid verify", () => {
     expect(lines[12]).toContain("T2_g_float");
   });
 
+  it.each([true, false])("says of ranks that are replicas what it says of every rank", async (waits) => {
+    const text = twoStreams(waits)
+      .replace("{ add, ", "{ add, DeviceMesh, ")
+      .replace("() => {", "({ devices }) => {")
+      .replace(
+        "h.output(z);",
+        "for (const each of [x, y, z]) each.setDeviceMesh(DeviceMesh.range(devices));\n  h.output(z);",
+      );
+    const file = folder.write(`replicas-${waits}.ts`, text);
+    const verify = async (...flags: readonly string[]): Promise<string> => {
+      const { out, err } = await cli("verify", file, "--devices", "6", ...flags);
+      expect(err).toBe("");
+      return out.replace(/; [\d.]+ ms\n/, "\n");
+    };
+    const every = await verify("--verify", "full");
+    expect(every).toContain(waits ? "ok; 6 devices" : "and 5 more of the same statements");
+    expect(await verify()).toBe(every);
+  });
+
   it("writes the repaired program, which verifies", async () => {
     const repaired = path.join(folder.path, "repaired.hir");
     const { status, out } = await cli("verify", racing, "--devices", "1", "--repair", repaired);

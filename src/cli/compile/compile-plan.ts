@@ -67,7 +67,7 @@ export async function compilePlan(
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`compiling for ${flags.devices} devices`);
   const all = { ...flags, on: "cuda" } as const;
-  const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile, step);
+  const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile, { onProgress: step });
   const compilation = requireVerified(verified(requireLinked(compiled), { notes: false, onProgress: step }));
   const { capability, multiprocessors } = flags;
   const plan = makePlan(compilation, {

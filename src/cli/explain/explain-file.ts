@@ -59,6 +59,9 @@ export interface ChunkChange {
   readonly refused: string | null;
 }
 
+/** Of more ranks, a timeline and a report draw one replica. */
+const mostDrawn = 64;
+
 /** `flags.whatIf` changes the machine, not the number of devices. */
 export async function explainFile(
   file: string,
@@ -81,10 +84,11 @@ export async function explainFile(
   const schedule = given.schedule ?? (measured === null ? undefined : scheduleOf(measured));
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
-  const options = { ...compiling, devices, on, sizes, scalars, ...rewritesOf(schedule) };
   const asked = schedule === undefined ? {} : { schedule };
   // Where all of the program is to be seen, all of it is compiled.
   const fewerLayers = measured === null && !flags.all && !flags.timeline && flags.report === undefined;
+  const oneReplica = fewerLayers || (measured === null && devices > mostDrawn);
+  const options = { ...compiling, devices, on, sizes, scalars, oneReplica, ...rewritesOf(schedule) };
   const compiled = compileToExplain(source, { ...options, ...asked, fewerLayers, onProgress: step }, profile);
   const run = measured === null ? null : measuredRun(compiled.compilation.program, measured, programOptions(flags));
   const explanation = explainCompiled(source, compiled, {

@@ -75,7 +75,7 @@ export async function lowerFile(
     given,
     inputSizes(signature, modelSizes(model, flags.sizes)),
     profile,
-    step,
+    { onProgress: step },
   );
   const compilation = requireLinked(compiled);
   await noteMoves(loweringOf(compilation.options));

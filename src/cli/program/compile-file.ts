@@ -10,7 +10,6 @@ import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { rewritesOf } from "../../compile/options/schedule.ts";
-import type { OnProgress } from "../../support/progress.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { ScheduleChoice } from "../../tune/choose/schedule-choice.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -39,7 +38,7 @@ export async function compileFile(
   given: CompileGiven,
   sizes: Sizes,
   profile: MachineProfile | null,
-  onProgress: OnProgress,
+  compiling: Pick<CompileOptions, "onProgress" | "oneReplica">,
 ): Promise<CompiledFile> {
   const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
@@ -56,11 +55,12 @@ export async function compileFile(
     ...rewritesOf(schedule),
     verify: "off",
   };
+  const asked = { ...options, ...compiling };
   if (profile !== null) {
     // The choice takes time to load.
     const { chooseFor } = await import("../../tune/choose/choose.ts");
-    const choice = chooseFor(schedule, source, { ...options, onProgress }, profile);
+    const choice = chooseFor(schedule, source, asked, profile);
     if (choice !== null) return { compiled: choice.compilation, choice, options };
   }
-  return { compiled: tryCompile(source, { ...options, onProgress }), choice: null, options };
+  return { compiled: tryCompile(source, asked), choice: null, options };
 }

@@ -147,7 +147,7 @@ export async function runFile(
     compiled,
     choice,
     options: compiling,
-  } = await compileFile(file, source, flags, decided, sizes, profile, step);
+  } = await compileFile(file, source, flags, decided, sizes, profile, { onProgress: step });
   // As lowered: shardings spread to outputs without an annotation.
   const { signature: lowered } = compiled;
   // An interleaving is a tool for looking at any program, including a wrong one.

@@ -1,7 +1,7 @@
 /** Verifies a program file or a dump with flags and returns a report. Nothing is printed here. */
 import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
-import { type AnyCompilation, type Compilation, verified } from "../../compile/compile.ts";
+import { type AnyCompilation, type Compilation, type Unlinked, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import {
   flagOf,
@@ -29,7 +29,7 @@ import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
-import { compileFile } from "../program/compile-file.ts";
+import { type CompiledFile, compileFile } from "../program/compile-file.ts";
 import { isDumpFile, memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import { modelSizes } from "../program/program-of-model.ts";
@@ -93,15 +93,21 @@ export async function verifyFile(
     profile === null ? lowerAll(source, { ...loweringOn(options, flags.on), devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile, step);
-  const checked =
-    compiled.program === null
-      ? compiled
-      : withReport(compiled, { lineOf: linesOfDump, full: flags.full === "full", onProgress: step });
+  const verifying = { lineOf: linesOfDump, full: flags.full === "full", onProgress: step };
+  const verify = async (oneReplica: boolean): Promise<Verified> => {
+    const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile, {
+      onProgress: step,
+      oneReplica,
+    });
+    return { checked: compiled.program === null ? compiled : withReport(compiled, verifying), choice };
+  };
+  // Findings name all ranks, and a report draws them.
+  const ofOne = flags.full === "full" || flags.report !== undefined ? null : await verify(true);
+  const { checked, choice } = ofOne !== null && saysAll(ofOne, flags.devices) ? ofOne : await verify(false);
   step("looking for the statements that are missing");
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
-  const report =
-    repaired === null || flags.verbose ? checked.report : { ...checked.report, findings: repaired.findings };
+  const ofRanks = ofAll(checked.report, flags.devices);
+  const report = repaired === null || flags.verbose ? ofRanks : { ...ofRanks, findings: repaired.findings };
   const linesOf = ({ ranks, text, ...place }: AddedStatement): AddedLine => {
     const after = ranks.flatMap((rank) => lineBefore(checked.hosts, containers, rank, place) ?? []);
     return { ranks, statement: text, after: [...new Set(after)] };
@@ -151,6 +157,24 @@ export async function verifyFile(
     unwritten,
     replay,
   };
+}
+
+interface Verified {
+  readonly checked: Compilation | Unlinked;
+  readonly choice: CompiledFile["choice"];
+}
+
+/** Whether the proof is of all ranks, or of one replica without findings, which is that of all. */
+function saysAll({ checked: { report } }: Verified, devices: number): boolean {
+  return report.size.ranks === devices || report.findings.length === 0;
+}
+
+/** The size of all ranks, of which one replica was verified. */
+function ofAll(report: VerifyReport, devices: number): VerifyReport {
+  const { ranks, commands, streams, regions } = report.size;
+  const times = devices / ranks;
+  const size = { ranks: devices, commands: commands * times, streams: streams * times, regions: regions * times };
+  return ranks === devices || ranks === 0 ? report : { ...report, size };
 }
 
 function withReport(

@@ -7,12 +7,21 @@ import type { Statement } from "../../host/nodes.ts";
 import { at, invariant, getOrMake } from "../../support/invariant.ts";
 import { type Alike, type MovingOperands, type RankView, viewOn } from "./alike.ts";
 
-/** The lists of `alike.ranks`. They share what is equal on several of them. `textOf` prints a statement of any rank. */
-export function alikeLists(
+/** What was recorded for all ranks of a class at once. */
+export interface AlikeRecording {
+  readonly alike: Alike;
+  /** Of the first rank. */
+  readonly list: Omit<CommandList, "rank">;
+  /** The list of rank number k. Lists share what is equal on several ranks. */
+  readonly listOn: (k: number) => CommandList;
+}
+
+/** `textOf` prints a statement of any rank. */
+export function alikeRecording(
   alike: Alike,
   list: Omit<CommandList, "rank">,
   textOf: (statement: Statement) => string,
-): readonly CommandList[] {
+): AlikeRecording {
   const families = new Map<string, Map<string, UnlinkedCommand>>();
   const moving = [...alike.moving].map(([index, operands]) => {
     const command = at(list.commands, index);
@@ -23,7 +32,8 @@ export function alikeLists(
   });
   const pairsOn = rankPairs(alike, list.pairs);
   const originsOn = rankOrigins(alike, list.origins, textOf);
-  return alike.ranks.map((rank, k) => {
+  const listOn = (k: number): CommandList => {
+    const rank = at(alike.ranks, k);
     const commands = [...list.commands];
     for (const { index, command, operands, family } of moving) {
       const offsets = offsetsOn(operands, k);
@@ -40,7 +50,8 @@ export function alikeLists(
       streams: streamsOn(alike, list.streams, k),
       origins: originsOn(rank),
     };
-  });
+  };
+  return { alike, list, listOn };
 }
 
 function streamsOn({ streamNames }: Alike, streams: readonly StreamInfo[], k: number): readonly StreamInfo[] {

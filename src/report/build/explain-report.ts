@@ -40,7 +40,7 @@ export interface ExplainReport {
 
 export function explainReport({ title, machine, explanation }: ExplainReport): ReportData {
   const { compilation, run, isMeasured, predicted } = explanation;
-  const { explained: program } = explanation;
+  const { program } = compilation;
   const { texts, lines } = hostTexts(compilation.hosts);
   const works = createWorks(program, lines);
   const traced = (explained: ExplainedRun, name: string): TimelineRun =>

@@ -76,14 +76,6 @@ export function symmetryOf(program: Program): RankGroup | null {
   });
 }
 
-/** Whether the permutation maps the Program to itself; false for a malformed Program. */
-export function isSymmetry(program: Program, to: RankPermutation): boolean {
-  const budget: Budget = { left: Infinity };
-  const find = (): true | null =>
-    mapsToItself(mappedOf(program, createRankBuffers(program)), to, budget) ? true : null;
-  return program.ranks.length <= mostRanks && ifWellFormed(find) === true;
-}
-
 /** Null for a malformed Program. */
 function ifWellFormed<T>(find: () => T | null): T | null {
   try {

@@ -1,4 +1,4 @@
-/** A Program of equal groups of ranks takes as long as one of them, for the same reasons. */
+/** Of ranks that are replicas, one replica is compiled: it takes as long as all, for the same reasons. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import {
@@ -14,8 +14,6 @@ import { serialOf } from "../../src/explain/serial-program.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
-import { at } from "../../src/support/invariant.ts";
-import { oneOfEqualGroups } from "../../src/verify/classes/equal-groups.ts";
 
 const file = "profiles/8xH100.json";
 const profile = parseProfile(readFileSync(file, "utf8"), file);
@@ -36,7 +34,7 @@ function gathers(type: ParallelType): Fusion {
 
 it.each(["nccl", "cuda"] as const)("hosts that exchange nothing are one host, %s", (backend) => {
   const { program } = compile(gathers("DIDx"), { ...options, backend });
-  const part = oneOfEqualGroups(program);
+  const { program: part } = compile(gathers("DIDx"), { ...options, backend, oneReplica: true });
   expect(part.ranks).toHaveLength(4);
   const serial = serialOf(gathers("DIDx"), options, part.ranks.length);
   expect(serial?.ranks).toHaveLength(part.ranks.length);
@@ -49,15 +47,4 @@ it.each(["nccl", "cuda"] as const)("hosts that exchange nothing are one host, %s
     return { milliseconds, causes, floor, path, regions, exposed };
   };
   expect(explained(part, serial)).toEqual(explained(program, serialOf(gathers("DIDx"), options)));
-});
-
-it("hosts that exchange, or differ, are not", () => {
-  const { program } = compile(gathers("DIDy"), options);
-  expect(oneOfEqualGroups(program)).toBe(program);
-  const equal = compile(gathers("DIDx"), options).program;
-  const other = at(equal.ranks, 7);
-  const launch = other.commands.findLastIndex(({ kind }) => kind === "launch");
-  const commands = other.commands.with(launch, { ...at(other.commands, launch), stream: at(other.streams, 0).id });
-  const changed = { ...equal, ranks: equal.ranks.with(7, { ...other, commands }) };
-  expect(oneOfEqualGroups(changed)).toBe(changed);
 });

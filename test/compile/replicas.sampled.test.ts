@@ -1,0 +1,153 @@
+/** One replica of ranks that do the same and exchange nothing is the whole Program without the other ranks. */
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import {
+  compile,
+  type CompileOptions,
+  DeviceMesh,
+  DiagnosticError,
+  Fusion,
+  type HostProgram,
+  matmul,
+  type ParallelType,
+  type Program,
+  set,
+  type TensorView,
+} from "@braid-compiler/braid";
+import { buildGraph, graphRecipes, graphSettings } from "../properties/annotated-graphs.ts";
+import { draws } from "../support/suite.ts";
+
+/** The Program of `size` ranks from `first` on, which are numbered from 0. Names and texts, which name ranks, are left out. */
+function replica(program: Program, first: number, size: number): unknown {
+  const isIn = (rank: number): boolean => first <= rank && rank < first + size;
+  const buffers = program.buffers.filter(({ rank }) => isIn(rank));
+  const slots = program.slots.filter(({ waiter }) => isIn(waiter));
+  const transfers = program.transfers.filter(({ participants }) => participants.every(({ rank }) => isIn(rank)));
+  const numbers = (all: readonly { readonly id: number }[]) => {
+    const numberOf = new Map(all.map(({ id }, i) => [id, i]));
+    return (id: unknown): unknown => (typeof id === "number" ? (numberOf.get(id) ?? `outside: ${id}`) : id);
+  };
+  const rankOf = (rank: unknown): unknown => (typeof rank === "number" ? rank - first : rank);
+  const [bufferOf, slotOf, transferOf] = [numbers(buffers), numbers(slots), numbers(transfers)];
+  const each = (of: (value: unknown) => unknown) => (values: unknown) =>
+    Array.isArray(values) ? values.map(of) : values;
+  const fields: Readonly<Record<string, (value: unknown) => unknown>> = {
+    buffer: bufferOf,
+    slot: slotOf,
+    transferOf: each(transferOf),
+    rank: rankOf,
+    peer: rankOf,
+    signaller: rankOf,
+    waiter: rankOf,
+    team: each(rankOf),
+    communicator: () => "",
+    statement: () => "",
+    name: () => "",
+    id: () => 0,
+  };
+  const text = JSON.stringify(
+    { ...program, ranks: program.ranks.slice(first, first + size), buffers, slots, transfers },
+    (key, value: unknown) => fields[key]?.(value) ?? value,
+  );
+  return JSON.parse(text);
+}
+
+/** The number of ranks of a replica, which is compared with all those of the whole. */
+function replicaOf(source: Fusion | readonly HostProgram[], options: CompileOptions): number {
+  const whole = compile(source, { ...options, verify: "off" }).program;
+  const one = compile(source, { ...options, verify: "off", oneReplica: true }).program;
+  const [count, size] = [whole.ranks.length, one.ranks.length];
+  if (size === count) expect(one).toEqual(whole);
+  else
+    for (let first = 0; first < count; first += size)
+      expect(replica(whole, first, size)).toEqual(replica(one, 0, size));
+  return size;
+}
+
+/** The grids of `buildGraph` of two axes. */
+const grids = [7, 9, 10];
+
+it("random graphs on two axes of devices, cut along one or both", () => {
+  let replicas = 0;
+  fc.assert(
+    fc.property(
+      graphRecipes,
+      graphSettings,
+      fc.constantFrom(...grids),
+      fc.boolean(),
+      (recipe, { protocol, ...setting }, grid, isCut) => {
+        const inputs = recipe.inputs.map((input) => (isCut ? input : { ...input, y: Infinity }));
+        const { fusion, devices } = buildGraph({ ...recipe, grid, inputs, symbolic: false });
+        try {
+          const size = replicaOf(fusion, { ...setting, ...(protocol === undefined ? {} : { protocol }), devices });
+          if (size < devices) replicas++;
+        } catch (error) {
+          if (!(error instanceof DiagnosticError)) throw error;
+        }
+      },
+    ),
+    draws({ quick: 16, long: 600 }),
+  );
+  expect(replicas).toBeGreaterThan(0);
+});
+
+/** Rows that are cut along `type` are gathered and multiplied, in chunks; `end` continues. */
+function gathers(type: ParallelType, end = (product: TensorView): TensorView => product, mesh = grid): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([2, mesh.size(type), 8, 16], "float"), f.input([16, 8], "float")];
+  const c = matmul(a, b);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(mesh);
+  a.axis(1).parallelize(type);
+  c.axis(0).parallelize("Stream");
+  f.output(end(c));
+  return f;
+}
+
+const grid = DeviceMesh.ofShape([2, 4]);
+
+const reversed = new DeviceMesh([
+  [0, 1, 2, 3],
+  [7, 6, 5, 4],
+]);
+
+/** Each device takes its part of what all have. */
+function takesPart(whole: TensorView): TensorView {
+  const part = set(whole);
+  part.setDeviceMesh(grid);
+  part.axis(0).parallelize("DIDy");
+  return part;
+}
+
+/** Each device passes its part on to the next of its group, or in the other group to the one before. */
+function passesOn(): Fusion {
+  const f = new Fusion();
+  const a = f.input([2, 4, 8], "float");
+  const b = set(a);
+  a.setDeviceMesh(grid);
+  b.setDeviceMesh(
+    new DeviceMesh([
+      [1, 2, 3, 0],
+      [7, 4, 5, 6],
+    ]),
+  );
+  for (const tensor of [a, b]) {
+    tensor.axis(0).parallelize("DIDy");
+    tensor.axis(1).parallelize("DIDx");
+  }
+  f.output(b);
+  return f;
+}
+
+it.each<readonly [string, Fusion, Omit<CompileOptions, "devices">, number]>([
+  ["gathered within each group", gathers("DIDx"), {}, 4],
+  ["on one host each", gathers("DIDx"), { devicesPerHost: 4 }, 4],
+  ["on two hosts each", gathers("DIDx"), { devicesPerHost: 2 }, 8],
+  ["gathered across groups", gathers("DIDy"), {}, 8],
+  ["another part of a tensor in each group", gathers("DIDx", takesPart), {}, 8],
+  ["other peers in each group", passesOn(), {}, 8],
+  ["another order of ranks in each group", gathers("DIDx", undefined, reversed), {}, 8],
+])("%s", (_, fusion, options, size) => {
+  for (const backend of ["nccl", "cuda"] as const) {
+    expect(replicaOf(fusion, { devices: 8, backend, ...options })).toBe(size);
+  }
+});
