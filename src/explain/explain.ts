@@ -150,7 +150,7 @@ export function explainCompiled(
   { compilation, choice, layers }: CompiledToExplain,
   options: ExplainCompiledOptions,
 ): Explanation {
-  const { profile, measured, all: _, graph: __, ...compiling } = options;
+  const { profile, measured: _, all: __, graph: ___, ...compiling } = options;
   const serialProgram = ({ source: own, compilation: { program } }: OneCompiled): Program | null =>
     profile === null ? null : serialOf(own, compiling, program.ranks.length);
   if (layers === null || profile === null) {
