@@ -246,6 +246,19 @@ it.each([null, "topLeft", "bottomRight"] as const)("sees as many keys as there a
   );
 });
 
+it("sees as many keys as there are where fewer than two axes are in front", () => {
+  const shape: Shape = { rows: 3, keys: 7, d: 4, e: 2 };
+  for (const front of [[], [1], [3]]) {
+    const values = [5, 0, 9].values();
+    check(
+      withLengths(
+        { ...shape, front },
+        tensorOf("int", front, () => Number(values.next().value)),
+      ),
+    );
+  }
+});
+
 it("is divided with its lengths", () => {
   const shape: Shape = { front: [4, 2], rows: 8, keys: 8, d: 4, e: 4 };
   const offsets = (own: Shape, axes: readonly number[], parts: number): readonly (readonly number[])[] =>

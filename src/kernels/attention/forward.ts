@@ -53,7 +53,8 @@ function products(
   { rows, keys }: RowBlock,
 ): readonly [Contraction, Contraction] {
   const { dtype, d, e } = shape;
-  const strides = kernel.inputs.map(readStrides);
+  // The numbers of keys, which may follow, are no matrices.
+  const strides = kernel.inputs.slice(0, 3).map(readStrides);
   const scores = dense(shape.keys);
   return [
     product(dtype, [rows, keys, d], at(strides, 0), transposed(at(strides, 1)), scores),
