@@ -191,9 +191,16 @@ const maxRow: AtenRow = (o) => {
   return [amax(x, [axis]), argmax(x, axis)].map((y) => kept(o, y, [axis], x));
 };
 
+/** PyTorch sums integers in 64 bits. */
+function counted(o: NodeOperands, x: TensorView): TensorView {
+  const own = asCount(x);
+  const dtype = o.resultDType ?? own.dtype;
+  return dtypes[own.dtype].family === "integer" && dtypes[dtype].family === "integer" ? inDType(own, dtype) : own;
+}
+
 function cumulative(run: (tensor: TensorView, axis: number) => TensorView): AtenRow {
   return (o) => {
-    const given = asCount(o.tensor("self"));
+    const given = counted(o, o.tensor("self"));
     const x = inDType(given, o.dtype() ?? given.dtype);
     return run(x, axisIn(o.whole("dim"), x.rank));
   };
@@ -215,9 +222,9 @@ export const computeRows: AtenRows = atenRows({
   "softmax.int _softmax.default _safe_softmax.default(self dim dtype)": softmaxOf(softmax),
   "log_softmax.int _log_softmax.default(self dim dtype)": softmaxOf(logSoftmax),
   "logsumexp.default(self dim keepdim)": reduction((x, axes) => logsumexp(x, axes)),
-  "sum.default(self * dtype) sum.dim_IntList(self dim keepdim)": reduction((x, axes) => sum(asCount(x), axes)),
+  "sum.default(self * dtype) sum.dim_IntList(self dim keepdim)": reduction((x, axes, o) => sum(counted(o, x), axes)),
   "mean.default(self * dtype) mean.dim(self dim keepdim)": reduction((x, axes) => mean(x, axes)),
-  "prod.default(self * dtype) prod.dim_int(self dim keepdim)": reduction((x, axes) => prod(asCount(x), axes)),
+  "prod.default(self * dtype) prod.dim_int(self dim keepdim)": reduction((x, axes, o) => prod(counted(o, x), axes)),
   "amax.default(self dim keepdim) max.default(self)": reduction((x, axes) => amax(x, axes)),
   "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
   "any.default any.dim any.dims(self dim keepdim)": reduction((x, axes) =>

@@ -4,12 +4,16 @@ import {
   bitOr,
   bitXor,
   clamp,
+  eq,
+  ge,
+  gt,
   isfinite,
   isinf,
   isnan,
   logicalAnd,
   logicalOr,
   logicalXor,
+  lt,
   ne,
   remainder,
   shiftLeft,
@@ -19,7 +23,7 @@ import {
 import { add, type BinaryOperand, cast, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { full } from "../../../ir/api/ops/creation.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
-import { pow, swiglu } from "../../../ir/api/ops/powers.ts";
+import { fmod, pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
 import { rotated } from "../../../ir/api/ops/compositions/rope.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -119,30 +123,91 @@ function logical(apply: (a: TensorView, b: TensorView) => TensorView): AtenRow {
   };
 }
 
+/** Integers in the dtype of a result of floats. */
+function asResult(o: NodeOperands, x: BinaryOperand): BinaryOperand {
+  const dtype = o.resultDType;
+  return typeof x === "object" && !isFloat(x.dtype) && dtype !== null && isFloat(dtype) ? inDType(x, dtype) : x;
+}
+
+function resultPair(o: NodeOperands): readonly [BinaryOperand, BinaryOperand] {
+  const [a, b] = countedPair(o);
+  return [asResult(o, a), asResult(o, b)];
+}
+
 const divide: AtenRow = (o) => {
   const mode = o.text("rounding_mode", "");
   const [a, b] = countedPair(o);
-  if (mode === "floor") return floorDivide(a, b);
+  if (mode === "floor") return floorDivide(o);
   if (mode === "trunc") return isFloat(o.resultDType) ? functions.trunc(div(a, b)) : div(a, b);
-  const real = (x: BinaryOperand): BinaryOperand =>
-    typeof x === "object" && !isFloat(x.dtype) ? inDType(x, "float") : x;
-  return div(real(a), real(b));
+  return div(...resultPair(o));
 };
 
-/** Rounded down; of integers from the remainder, which has the divisor's sign. */
-function floorDivide(a: BinaryOperand, b: BinaryOperand): TensorView {
-  const areFloat = [a, b].some((each) => typeof each === "object" && isFloat(each.dtype));
-  return areFloat ? functions.floor(div(a, b)) : div(sub(a, remainder(a, b)), b);
+/** Whether a remainder with the sign of the dividend must be moved to that of the divisor. */
+function isTurned(rest: TensorView, b: BinaryOperand): TensorView {
+  if (typeof b !== "object") return b < 0 ? gt(rest, 0) : lt(rest, 0);
+  return logicalAnd(ne(rest, 0), logicalXor(lt(rest, 0), lt(b, 0)));
 }
+
+/** a - b floor(a / b), of floats by the remainder that is exact: the quotient rounds. */
+const modulo: AtenRow = (o) => {
+  const [a, b] = resultPair(o);
+  if (!isFloat(o.resultDType)) return remainder(a, b);
+  const rest = fmod(a, b);
+  return where(isTurned(rest, b), add(rest, b), rest);
+};
+
+/** Rounded down. The quotient of floats is that of the dividend without its remainder. */
+const floorDivide: AtenRow = (o) => {
+  const [a, b] = resultPair(o);
+  if (!isFloat(o.resultDType)) return div(sub(a, remainder(a, b)), b);
+  const rest = fmod(a, b);
+  const quotient = div(sub(a, rest), b);
+  const lower = where(isTurned(rest, b), sub(quotient, 1), quotient);
+  const whole = functions.floor(lower);
+  const nearest = where(gt(sub(lower, whole), 0.5), add(whole, 1), whole);
+  if (typeof b !== "object") return Number(b) === 0 ? div(a, b) : nearest;
+  return where(eq(b, 0), div(a, b), nearest);
+};
 
 const power: AtenRow = (o) => {
   const [base, exponent] = pairOf(o, o.has("self") ? "self" : "base", "exponent");
-  return pow(base, exponent);
+  const dtype = o.resultDType;
+  if (dtype === null || isFloat(dtype) || typeof exponent !== "object") return pow(asResult(o, base), exponent);
+  const by = inDType(exponent, dtype);
+  return integerPower(typeof base === "object" ? inDType(base, dtype) : add(mul(by, 0), base), by);
 };
 
+/** By squaring. Beyond 63 integers have no power; below 0 only 1 and -1 have one. */
+function integerPower(base: TensorView, exponent: TensorView): TensorView {
+  const count = functions.abs(exponent);
+  let [result, square] = [add(mul(base, 0), 1), base];
+  for (let bit = 1; bit < 64; bit *= 2) {
+    result = mul(result, where(ne(bitAnd(count, bit), 0), square, 1));
+    if (bit < 32) square = mul(square, square);
+  }
+  return where(logicalOr(ge(exponent, 0), eq(functions.abs(base), 1)), result, 0);
+}
+
+/** `beyond`: by as many bits as there are, or more. */
+function shift(apply: Binary, beyond: (x: TensorView, bits: number) => BinaryOperand): AtenRow {
+  return (o) => {
+    const [a, by] = pairOf(o);
+    const x = typeof a === "object" ? inDType(a, o.resultDType ?? a.dtype) : a;
+    if (typeof x !== "object") return apply(x, by);
+    const bits = x.dtype === "int64" ? 64 : 32;
+    const inside = typeof by === "object" ? logicalAnd(ge(by, 0), lt(by, bits)) : by >= 0 && by < bits;
+    if (inside === true) return apply(x, by);
+    return inside === false ? mul(beyond(x, bits), add(mul(x, 0), 1)) : where(inside, apply(x, by), beyond(x, bits));
+  };
+}
+
 const clampRow: AtenRow = (o) => {
-  const bound = (name: string): BinaryOperand | null => (o.has(name) ? o.operand(name) : null);
-  return clamp(o.tensor("self"), bound("min"), bound("max"));
+  const x = o.tensor("self");
+  const [least, most] = ["min", "max"].map((name) => (o.has(name) ? o.operand(name) : null));
+  const rank = mostAxes(x, least ?? 0, most ?? 0);
+  const bound = (given: BinaryOperand | null | undefined): BinaryOperand | null =>
+    given === null || given === undefined ? null : raisedOperand(given, rank);
+  return clamp(raised(x, rank), bound(least), bound(most));
 };
 
 const whereRow: AtenRow = (o) => {
@@ -191,8 +256,10 @@ const gelu: AtenRow = (o) =>
   functions.gelu(o.tensor("self"), o.text("approximate", "none") === "tanh" ? "tanh" : "none");
 
 const softplus: AtenRow = (o) => {
-  const [beta, x] = [o.number("beta", 1), o.tensor("self")];
-  return beta === 1 ? functions.softplus(x) : div(functions.softplus(mul(x, beta)), beta);
+  const [beta, threshold, x] = [o.number("beta", 1), o.number("threshold", 20), o.tensor("self")];
+  const y = beta === 1 ? functions.softplus(x) : div(functions.softplus(mul(x, beta)), beta);
+  // From 20 on float32 has the same numbers.
+  return threshold < 20 || x.dtype === "double" ? where(gt(mul(x, beta), threshold), x, y) : y;
 };
 
 const addcmul: AtenRow = (o) => {
@@ -248,11 +315,6 @@ function extentsFit(small: TensorView, { extents }: TensorView): boolean {
   });
 }
 
-function modulo(a: BinaryOperand, b: BinaryOperand): TensorView {
-  const areFloat = [a, b].some((each) => typeof each === "object" && isFloat(each.dtype));
-  return areFloat ? sub(a, mul(b, functions.floor(div(a, b)))) : remainder(a, b);
-}
-
 export const atenElementwiseRows: AtenRows = atenRows({
   ...Object.fromEntries(sameUnaries.map(([name, apply]) => [`${name}.default`, unary(apply)])),
   ...Object.fromEntries(sameExtremes.map(([name, apply]) => [`${name}.default(self other)`, binary(apply)])),
@@ -274,8 +336,8 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "rsub.Tensor rsub.Scalar(self other alpha)": scaled(sub, true),
   "mul.Tensor mul.Scalar(self other)": multiply,
   "div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode true_divide.Tensor(self other * rounding_mode)": divide,
-  "floor_divide.default floor_divide.Scalar(self other)": arithmetic(floorDivide),
-  "remainder.Tensor remainder.Scalar(self other)": arithmetic(modulo),
+  "floor_divide.default floor_divide.Scalar(self other)": floorDivide,
+  "remainder.Tensor remainder.Scalar(self other)": modulo,
   "pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar(self exponent)": power,
   "logical_and.default(self other)": logical(logicalAnd),
   "logical_or.default(self other)": logical(logicalOr),
@@ -283,8 +345,10 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "__and__.Tensor bitwise_and.Tensor __and__.Scalar bitwise_and.Scalar(self other)": bits(logicalAnd, bitAnd),
   "__or__.Tensor bitwise_or.Tensor __or__.Scalar bitwise_or.Scalar(self other)": bits(logicalOr, bitOr),
   "__xor__.Tensor bitwise_xor.Tensor __xor__.Scalar bitwise_xor.Scalar(self other)": bits(logicalXor, bitXor),
-  "__lshift__.Tensor __lshift__.Scalar bitwise_left_shift.Tensor(self other)": binary(shiftLeft),
-  "__rshift__.Tensor __rshift__.Scalar bitwise_right_shift.Tensor(self other)": binary(shiftRight),
+  "__lshift__.Tensor __lshift__.Scalar bitwise_left_shift.Tensor(self other)": shift(shiftLeft, () => 0),
+  "__rshift__.Tensor __rshift__.Scalar bitwise_right_shift.Tensor(self other)": shift(shiftRight, (x, bits) =>
+    shiftRight(x, bits - 1),
+  ),
   "where.self where.ScalarSelf where.ScalarOther where.Scalar(condition self other)": whereRow,
   "masked_fill.Scalar masked_fill.Tensor(self mask value)": maskedFill,
   "clamp.default clamp.Tensor clamp_min.default(self min max) clamp_max.default(self max)": clampRow,
