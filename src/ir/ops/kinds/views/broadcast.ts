@@ -252,11 +252,13 @@ function reshapePairs(input: Axes, output: Axes): readonly AxisPair[] {
   while (leading < shorter && same(input[leading], output[leading])) leading++;
   let trailing = 0;
   while (trailing < shorter - leading && same(input.at(-1 - trailing), output.at(-1 - trailing))) trailing++;
-  return [
+  const pairs = [
     ...zip(0, input.slice(0, leading), output),
     ...outermostPairs(input.slice(leading, input.length - trailing), output.slice(leading, output.length - trailing)),
     ...zip(0, input.slice(input.length - trailing), output.slice(output.length - trailing)),
   ];
+  // A reshape stretches no axis: a broadcast axis of the operand has one element, also in the output.
+  return pairs.map((each) => ({ ...each, broadcast: false }));
 }
 
 /** The first axes of more than one element of each group. Extents that are not known make one group of all axes. */
