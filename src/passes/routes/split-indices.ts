@@ -23,6 +23,7 @@ import { dividesEvenly, wholeAxis } from "../../ir/parts.ts";
 import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { keepsOneRun } from "../../ir/shards.ts";
+import { isComputed } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
@@ -58,7 +59,7 @@ function splitOp(edit: Edit, op: Op): boolean {
     case "IndexSelect":
     case "Gather": {
       const share = shareOf(edit, at(op.inputs, 0), op.axis);
-      if (share === null || at(edit.tensors, op.output).dtype === "bool") return false;
+      if (share === null || !addsUp(at(edit.tensors, op.output))) return false;
       if (bytesOfSum(edit, op, share) > bytesOfGather(edit, [at(op.inputs, 0)], share)) return false;
       splitRead(edit, op, share);
       return true;
@@ -75,6 +76,11 @@ function splitOp(edit: Edit, op: Op): boolean {
     default:
       return false;
   }
+}
+
+/** Whether there are sums of the dtype. */
+function addsUp({ dtype }: Tensor): boolean {
+  return dtype !== "bool" && isComputed(dtype);
 }
 
 /** An axis of a tensor of which each device has an equal run. */
