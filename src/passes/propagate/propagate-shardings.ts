@@ -71,21 +71,50 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
     }
   }
   for (const id of unused) edit.tensors[id] = at(fusion.tensors, id);
-  for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
-    for (const [operand, id] of op.inputs.entries()) {
-      // place-scalars puts numbers on the devices of all their readers.
-      if ((isUsers(id) && !inputs.has(id)) || at(edit.tensors, id).domain.logical.length === 0) continue;
-      follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
+  const numbers = numbersOfUnplaced(edit, fusion);
+  // place-scalars puts other numbers on the devices of all their readers.
+  const isLeft = (id: TensorId): boolean => isNumber(edit, id) && !numbers.has(id);
+  const sweepBack = (isWanted: (id: TensorId) => boolean): void => {
+    for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
+      for (const [operand, id] of op.inputs.entries()) {
+        if (isWanted(id) && !isLeft(id))
+          follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
+      }
     }
-  }
-  // What is made of tensors that the sweep back has placed, such as the largest value of a cotangent.
-  for (const [i, op] of fusion.ops.entries()) {
-    if (at(edit.tensors, op.output).mesh !== null) continue;
-    sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+  };
+  sweepBack((id) => inputs.has(id) || !isUsers(id));
+  const isOpen = (id: TensorId): boolean => at(edit.tensors, id).mesh === null;
+  // What is made of tensors that the sweep back has placed, such as the largest value of a cotangent. Its other operands
+  // may come from inputs that nothing else reaches.
+  const sweepRest = (): void => {
+    for (const [i, op] of fusion.ops.entries())
+      if (isOpen(op.output)) sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+  };
+  const isHalfPlaced = (op: Op): boolean => !isOpen(op.output) && op.inputs.some((id) => isOpen(id) && !isLeft(id));
+  sweepRest();
+  while (fusion.ops.some(isHalfPlaced)) {
+    sweepBack(isOpen);
+    sweepRest();
   }
   removeUnfollowedStreams(edit, fusion, options);
   const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
   return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
+}
+
+function isNumber({ tensors }: TensorEdit, id: TensorId): boolean {
+  return withoutReductions(at(tensors, id).domain.logical).length === 0;
+}
+
+/** The numbers that are made of a tensor without a mesh, such as its sum: it gets the mesh of who reads the number. */
+function numbersOfUnplaced(edit: TensorEdit, { ops }: FusionData): ReadonlySet<TensorId> {
+  const found = new Set<TensorId>();
+  const isOpen = (id: TensorId): boolean =>
+    at(edit.tensors, id).mesh === null && (!isNumber(edit, id) || found.has(id));
+  for (const op of ops) {
+    if (!op.inputs.some(isOpen)) continue;
+    for (const id of outputsOf(op)) if (isNumber(edit, id)) found.add(id);
+  }
+  return found;
 }
 
 function sweepForward(
