@@ -1,7 +1,8 @@
 /** Views of tensors that readers of models share: each leaves a tensor that has the form already as it is. */
-import { broadcast, expand, linear, permute, reshape } from "../ir/api/ops.ts";
+import { type BinaryOperand, broadcast, cast, expand, linear, permute, reshape, where } from "../ir/api/ops.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import { constantValue, foldProduct } from "../ir/scalar/fold.ts";
+import { isComputed } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { readExtents } from "./manual/parts.ts";
 
@@ -23,6 +24,15 @@ export function broadcastTo(tensor: TensorView, rank: number, isNew: (axis: numb
 /** With `count` axes of extent 1 in front of axis `position`. */
 export function withAxes(tensor: TensorView, position: number, count: number): TensorView {
   return broadcastTo(tensor, tensor.rank + count, (axis) => axis >= position && axis < position + count);
+}
+
+/** `where` of any dtype: numbers of dtypes that are only stored are chosen as floats. */
+export function chosenBy(condition: TensorView, a: BinaryOperand, b: BinaryOperand): TensorView {
+  const stored = [a, b].flatMap((each) => (typeof each === "object" && !isComputed(each.dtype) ? [each.dtype] : []));
+  const [dtype] = stored;
+  if (dtype === undefined) return where(condition, a, b);
+  const [x, y] = [a, b].map((each) => (typeof each === "object" ? cast(each, "float") : each));
+  return cast(where(condition, x ?? a, y ?? b), dtype);
 }
 
 /** A tensor of one axis as axis `axis` of `rank`, the others of extent 1. */

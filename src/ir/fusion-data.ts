@@ -3,7 +3,7 @@
  * Ops are in topological order. The counters hold the next free printed numbers.
  */
 import type { Tensor, TensorId } from "./domain.ts";
-import type { Op } from "./ops/op.ts";
+import { type Op, outputsOf } from "./ops/op.ts";
 import { pushTo } from "../support/invariant.ts";
 
 export interface FusionData {
@@ -43,6 +43,18 @@ export function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly O
     }
   }
   return readers;
+}
+
+/** The same without ops that no output depends on. */
+export function withoutDeadOps(fusion: FusionData): FusionData {
+  const needed = new Set<TensorId>(fusion.outputs);
+  const live: Op[] = [];
+  for (const op of fusion.ops.toReversed()) {
+    if (!outputsOf(op).some((id) => needed.has(id))) continue;
+    for (const input of op.inputs) needed.add(input);
+    live.push(op);
+  }
+  return live.length === fusion.ops.length ? fusion : { ...fusion, ops: live.reverse() };
 }
 
 /** The tensors that one op reads once, and nothing else, not even an output. */

@@ -1,33 +1,8 @@
 /** Ops whose reading is more than a call: each on numbers, beside the result that StableHLO's specification gives. */
 import { describe, expect, it } from "vitest";
-import { importModel, Tensor } from "@braid-compiler/braid";
-import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { importModel } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
-
-type Numbers = Parameters<typeof Tensor.from>[0];
-
-interface Row {
-  readonly name: string;
-  /** Of the arguments `%0`, `%1`, ... and of the results `%r`, `%s`. */
-  readonly types: readonly [into: readonly string[], out: readonly string[]];
-  readonly body: string;
-  readonly inputs: readonly Numbers[];
-  readonly outputs: readonly Numbers[];
-}
-
-const names = ["%r", "%s"];
-
-async function evaluated({ types: [into, out], body, inputs }: Row): Promise<readonly Numbers[]> {
-  const tensor = (type: string): string => `tensor<${type}>`;
-  const text = `func.func @main(${into.map((type, i) => `%${i}: ${tensor(type)}`).join(", ")}) -> (${out.map(tensor).join(", ")}) {
-    ${body}
-    return ${out.map((_, i) => names[i]).join(", ")} : ${out.map(tensor).join(", ")}
-  }`;
-  const { fusion, inputs: own } = await importModel(text);
-  const data = fusion.data();
-  const values = data.inputs.map((id, i) => own[i]?.value ?? Tensor.from(at(inputs, i), at(data.tensors, id).dtype));
-  return evaluateFusion(data, values, new Map()).outputs.map((output) => Tensor.toArray(output));
-}
+import { evaluateOps, type OpRow } from "./evaluate-ops.ts";
 
 const grid = [
   [0, 1, 2, 3],
@@ -67,7 +42,7 @@ const extremum = (direction: string): string => `
     stablehlo.return %8, %9 : tensor<f32>, tensor<i32>
   }`;
 
-const rows: readonly Row[] = [
+const rows: readonly OpRow[] = [
   {
     name: "gather of rows, whose indices are clamped",
     types: [["3x4xf32", "3xi32"], ["3x4xf32"]],
@@ -460,7 +435,7 @@ const rows: readonly Row[] = [
 
 describe("ops", () => {
   it.each(rows)("$name", async (row) => {
-    expect(await evaluated(row)).toEqual(row.outputs);
+    expect(await evaluateOps(row)).toEqual(row.outputs);
   });
 
   it("a constant of 16 MB of digits", async () => {

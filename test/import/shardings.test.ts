@@ -93,6 +93,50 @@ const rows: readonly Row[] = [
     main: moved('%0 = sdy.reshard %x <@mesh, [{"one"}]> : tensor<8xf32>', "tensor<8xf32>", `[{"x", "one"}]`),
     moves: "Allgather",
   },
+  {
+    name: "an argument that only an op without a use reads",
+    mesh: one,
+    main: `func.func @main(%x: tensor<8xf32>${annotated('[{"x"}]')}, %i: tensor<2xi32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  %1 = "stablehlo.gather"(%0, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<8xf32>, tensor<2xi32>) -> tensor<2xf32>
+  return %0 : tensor<8xf32>
+}`,
+    moves: "",
+  },
+  {
+    name: "a number that is used beside sharded values, and counted on, as the step of a training loop",
+    mesh: one,
+    main: `func.func @main(%x: tensor<8xf32>${annotated('[{"x"}]')}, %step: tensor<f32>) -> (tensor<8xf32>, tensor<f32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %next = stablehlo.add %step, %one : tensor<f32>
+  %wide = stablehlo.broadcast_in_dim %step, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.multiply %x, %wide : tensor<8xf32>
+  return %0, %next : tensor<8xf32>, tensor<f32>
+}`,
+    moves: "",
+  },
+  {
+    name: "an argument without annotation that becomes a number, and one beside what that reaches",
+    mesh: one,
+    main: `func.func @main(%x: tensor<8xf32>${annotated('[{"x"}]')}, %n: tensor<1xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {
+  %number = stablehlo.reshape %n : (tensor<1xf32>) -> tensor<f32>
+  %wide = stablehlo.broadcast_in_dim %number, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %1 = stablehlo.multiply %x, %wide : tensor<8xf32>
+  %2 = stablehlo.add %1, %b : tensor<8xf32>
+  %3 = stablehlo.concatenate %b, %c, dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  return %2, %3 : tensor<8xf32>, tensor<16xf32>
+}`,
+    moves: "",
+  },
+  {
+    name: "floats of 8 bits in reverse, which no device can add",
+    mesh: one,
+    main: `func.func @main(%x: tensor<8x2xf8E4M3FN>${annotated('[{"x"}, {}]')}) -> (tensor<8x2xf8E4M3FN>${annotated('[{"x"}, {}]')}) {
+  %0 = stablehlo.reverse %x, dims = [0] : tensor<8x2xf8E4M3FN>
+  return %0 : tensor<8x2xf8E4M3FN>
+}`,
+    moves: "Allgather",
+  },
 ];
 
 describe("shardings", () => {

@@ -42,6 +42,27 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "shares of a reshaped axis of one element, which only repeats in the operand",
+    devices: 2,
+    body: (f, mesh) => {
+      const x = f.input([6]);
+      const y = reshape(tanh(broadcast(x, [true, false])), [1, 2, 3]);
+      for (const tensor of [x, y]) tensor.setDeviceMesh(mesh);
+      y.outerSplit(0, 2).parallelize("DIDx");
+      return [y];
+    },
+  },
+  {
+    name: "a number of a tensor that is annotated nowhere",
+    devices: 2,
+    body: (f, mesh) => {
+      const [x, rows] = [f.input([4, 6]), f.input([5])];
+      x.setDeviceMesh(mesh);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      return [mul(x, broadcast(tanh(sum(rows, [0])), [true, true]))];
+    },
+  },
+  {
     name: "a permuted reshape in one chunk of shares, whose operand is shared along another axis",
     devices: 2,
     body: (f, mesh) => {

@@ -149,6 +149,7 @@ function evenSteps(
   if (dtypes[dtype].family !== "integer") return null;
   const [start = 0, next = 0] = elements.map(Number);
   const step = next - start;
+  if (!elements.every((element) => Number.isSafeInteger(Number(element)))) return null;
   if (!elements.every((element, i) => Number(element) === start + i * step)) return null;
   const counted = iota(fusion, elements.length, { start, step, dtype });
   return shape.length === 1 ? counted : reshape(counted, shape);

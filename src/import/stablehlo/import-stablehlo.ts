@@ -16,6 +16,7 @@ import { readModules } from "./syntax/module.ts";
 import { usedMeshes } from "./used-meshes.ts";
 import { computed, dtypeIn, type MlirValue, wholePart } from "./value.ts";
 import { fusionState } from "../../ir/api/handle.ts";
+import { withoutDeadOps } from "../../ir/fusion-data.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
 import { createUnionFind } from "../../support/union-find.ts";
 
@@ -140,16 +141,17 @@ function devicesOf(reader: Reader): number | null {
 
 /**
  * Gives parts of the program that no annotation reaches a place: all devices, each with the whole. Outputs that only
- * constants give have none either, whatever else reads these.
+ * constants and numbers give have none either, whatever else reads these.
  */
 function placeRest(reader: Reader): void {
   const { fusion } = reader;
   const [mesh] = meshesIn(reader).toSorted((a, b) => b.devices.length - a.devices.length);
   if (mesh === undefined) return;
-  const { tensors, ops, inputs, outputs } = fusion.data();
+  // Lowering removes ops without a use, and what they connect.
+  const { tensors, ops, inputs, outputs } = withoutDeadOps(fusion.data());
   const parts = createUnionFind(tensors.length);
   const derived = tensors.map(() => false);
-  for (const id of inputs) derived[id] = true;
+  for (const id of inputs) derived[id] = at(tensors, id).domain.logical.length > 0;
   for (const op of ops) {
     const isDerived = op.inputs.some((id) => derived[id]);
     for (const made of outputsOf(op)) {

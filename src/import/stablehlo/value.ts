@@ -6,7 +6,7 @@
  * differs: its tensor has one leading axis for each of them, which is sharded along it.
  */
 import type { Fusion } from "../../ir/api/fusion.ts";
-import { full } from "../../ir/api/ops.ts";
+import { bitAnd, full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
@@ -31,7 +31,7 @@ export interface MlirValue {
   readonly tensor: () => TensorView;
 }
 
-/** The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits (elementwise.ts). */
+/** The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits. */
 export const dtypeOf: ReadonlyMap<string, DType> = new Map<string, DType>([
   ...dtypesBy("stablehlo"),
   ["si32", "int"],
@@ -40,6 +40,15 @@ export const dtypeOf: ReadonlyMap<string, DType> = new Map<string, DType>([
 
 export function dtypeIn({ element }: ValueType): DType {
   return dtypeOf.get(element) ?? "float";
+}
+
+/** Whether the upper bits of a result that may have more than its type must be cut off. */
+export function wraps({ element }: ValueType): boolean {
+  return element === "ui32";
+}
+
+export function cutTo(type: ValueType, tensor: TensorView): TensorView {
+  return wraps(type) ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
 }
 
 export function once<T>(make: () => T): () => T {

@@ -8,6 +8,7 @@
  * Back ends without a kernel of attention need it.
  */
 import { builderFrom, type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
+import { withoutDeadOps } from "../../ir/fusion-data.ts";
 import { set } from "../../ir/api/ops.ts";
 import { attentionGradientOps, attentionOps } from "../../ir/api/ops/compositions/attention.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
@@ -16,7 +17,6 @@ import { isAttentionOp, obstacleOfOp } from "../../ir/ops/kinds/attention/cudnn-
 import { type Op, outputsOf, type SdpaBackwardOp, type SdpaOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { withoutDeadOps } from "./remove-dead-ops.ts";
 
 export const decomposeAttention: Pass<"fusion", "fusion"> = {
   name: "decompose-attention",

@@ -23,9 +23,8 @@ import type { Pass } from "../pass.ts";
 import { layoutOf } from "../../ir/layout.ts";
 import { imagesOf, moveTo, streamOn, isResharding } from "../routes/layouts.ts";
 import { streamPart } from "../../ir/stream.ts";
-import { withoutDeadOps } from "./remove-dead-ops.ts";
 import { shardsOf } from "../../ir/shards.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { type FusionData, withoutDeadOps } from "../../ir/fusion-data.ts";
 import type { LoweringOptions } from "../options.ts";
 import { rejectReducedStream } from "../stream-loops/looped-axis.ts";
 

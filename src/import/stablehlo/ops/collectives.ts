@@ -17,7 +17,7 @@ import {
   spread,
 } from "../../manual/parts.ts";
 import { madeAt } from "../../origins.ts";
-import { computed, devicePartOf, sizesOf, type MlirValue } from "../value.ts";
+import { computed, cutTo, devicePartOf, sizesOf, type MlirValue } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerOf } from "./reductions.ts";
 import { contradicted, requireTyped, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
@@ -66,11 +66,17 @@ function allGather(reading: Reading, value: MlirValue, result: number): MlirValu
   return placed(reading, result, (sizes) => gatherParts(sizes, devicePartOf(value), groups, dim));
 }
 
+function cutPart({ type }: MlirValue, part: DevicePart): DevicePart {
+  return { ...part, tensor: cutTo(type, part.tensor) };
+}
+
 function allReduce(reading: Reading, value: MlirValue, result: number): MlirValue {
   const groups = axesOfGroups(reading);
   const { reduction } = combinerOf(reading, value.type);
   const refused = (found: string, expected: string): never => refuse(reading, found, expected);
-  return placed(reading, result, (sizes) => reduceParts(sizes, devicePartOf(value), groups, reduction, refused));
+  return placed(reading, result, (sizes) =>
+    cutPart(value, reduceParts(sizes, devicePartOf(value), groups, reduction, refused)),
+  );
 }
 
 /** Throws unless the axis has equal parts for the devices of the groups. */
@@ -87,7 +93,9 @@ function reduceScatter(reading: Reading, value: MlirValue, result: number): Mlir
   requireAxes(reader, op, [dim], shape.length);
   const { reduction } = combinerOf(reading, value.type);
   requireParts(reading, at(shape, dim), groups);
-  return placed(reading, result, (sizes) => scatterParts(sizes, devicePartOf(value), groups, dim, reduction));
+  return placed(reading, result, (sizes) =>
+    cutPart(value, scatterParts(sizes, devicePartOf(value), groups, dim, reduction)),
+  );
 }
 
 function allToAll(reading: Reading, value: MlirValue, result: number): MlirValue {

@@ -1,6 +1,7 @@
 /** Calls, which are inlined, loops whose trip count the file says, which are unrolled, and choices of branches. */
-import { cast, eq, where } from "../../../ir/api/ops.ts";
+import { cast, eq } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { chosenBy } from "../../views.ts";
 import { at } from "../../../support/invariant.ts";
 import { wordIn, attributeOf, itemsIn } from "../read-attributes.ts";
 import { splatOf, ownView, type MlirValue } from "../value.ts";
@@ -107,7 +108,7 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
       return results
         .slice(0, -1)
         .reduceRight(
-          (rest, value, branch) => where(eq(number, chosen.dtype === "bool" ? 1 - branch : branch), value, rest),
+          (rest, value, branch) => chosenBy(eq(number, chosen.dtype === "bool" ? 1 - branch : branch), value, rest),
           at(results, last),
         );
     });

@@ -4,7 +4,7 @@ import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
 import { patchesTimes, permutedTo, withAxes } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { dtypeIn, type MlirValue, ownWhole } from "../value.ts";
+import { cutTo, dtypeIn, type MlirValue, ownWhole } from "../value.ts";
 import {
   contradicted,
   madeValue,
@@ -79,7 +79,7 @@ function convolution(reading: Reading): MlirValue {
     };
     const places = ["b", "f", ...spatial];
     const [images, kernels] = [inOrder(x, own, places), inOrder(w, weights, ["o", "i", ...spatial])];
-    return inOrder(patchesTimes(images, kernels, null, sizes), places, result);
+    return inOrder(cutTo(resultType(reading), patchesTimes(images, kernels, null, sizes)), places, result);
   });
 }
 
@@ -170,7 +170,7 @@ function contraction(reading: Reading, batch: Pairs, contracted: Pairs): MlirVal
     if (freeLeft.length === 0) a = withAxes(a, firstFree, 1);
     // All free axes but the last are batch axes, along which the right operand repeats: a matrix does so as it is.
     else if (firstFree > 0) b = withAxes(b, firstFree, freeLeft.length - 1);
-    const product = matmul(a, b);
+    const product = cutTo(resultType(reading), matmul(a, b));
     if (freeLeft.length > 0 && freeRight.length === 1) return product;
     const rest = freeLeft.length === 0 ? [firstFree] : [];
     const dropped = freeRight.length === 0 ? [...rest, product.rank - 1] : rest;

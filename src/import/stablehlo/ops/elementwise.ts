@@ -10,16 +10,20 @@ import {
   div,
   eq,
   erfc,
-  floor,
+  ge,
   isfinite,
   isinf,
+  logicalAnd,
   logicalNot,
+  lt,
   mul,
   neg,
   pow,
+  shiftLeft,
   shiftRight,
   sign,
   sub,
+  trunc,
   where,
 } from "../../../ir/api/ops.ts";
 import { apply, callOf, binary } from "../../../ir/api/ops/apply.ts";
@@ -30,9 +34,21 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import type { Expression } from "../../../numerics/scalar/expression.ts";
 import { subexpressions } from "../../../numerics/scalar/split-shared.ts";
 import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
+import { chosenBy } from "../../views.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";
-import { dtypeIn, manualAxes, sizesOf, splatOf, ownView, type Element, type MlirValue } from "../value.ts";
+import {
+  cutTo,
+  dtypeIn,
+  manualAxes,
+  sizesOf,
+  splatOf,
+  ownView,
+  type Element,
+  type MlirValue,
+  type ValueType,
+  wraps,
+} from "../value.ts";
 import {
   contradicted,
   foldedValue,
@@ -114,11 +130,6 @@ function sidesOf(reading: Reading, a: MlirValue, b: MlirValue): readonly [Tensor
   return [typeof right === "object" ? operandOf(reading, a) : ownView(reading, a), right];
 }
 
-/** `ui32` is computed in 64 bits, of which the upper ones are cut off. */
-function wraps({ type }: MlirValue): boolean {
-  return type.element === "ui32";
-}
-
 interface BinaryOptions {
   /** Whether a result may have more bits than its type. */
   readonly cuts?: boolean;
@@ -133,11 +144,11 @@ function binaryValue(reading: Reading, op: BinaryOpType, cuts = false): MlirValu
   const [a, b] = alikePair(reading);
   const same = neutral(op, a, b);
   if (same !== null && isSameType(same.type, resultType(reading))) return same;
-  const cut = cuts && wraps(a);
+  const cut = cuts && wraps(a.type);
   const known = knownOf(reading, [a, b], binaryResult(op, dtypeIn(a.type)), cut);
   return foldedValue(reading, known, () => {
     const result = binary(op, ...sidesOf(reading, a, b));
-    return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
+    return cut ? cutTo(a.type, result) : result;
   });
 }
 
@@ -189,7 +200,7 @@ function selectValues(reading: Reading): MlirValue {
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
   const known = isOne ? null : knownOf(reading, [condition, a, b], chosenOf);
-  return foldedValue(reading, known, () => where(ownView(reading, condition), ...sidesOf(reading, a, b)));
+  return foldedValue(reading, known, () => chosenBy(ownView(reading, condition), ...sidesOf(reading, a, b)));
 }
 
 /** `clamp %low, %x, %high`, whose bounds may be scalars. */
@@ -205,10 +216,10 @@ function convertValue(reading: Reading): MlirValue {
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
-  const known = knownOf(reading, [value], (x) => castOf(from, to, x), type.element === "ui32");
+  const known = knownOf(reading, [value], (x) => castOf(from, to, x), wraps(type));
   const converted = foldedValue(reading, known, () => {
     const tensor = from === to ? ownView(reading, value) : cast(ownView(reading, value), to);
-    return type.element === "ui32" && from !== "bool" ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
+    return from === "bool" ? tensor : cutTo(type, tensor);
   });
   return value.counts === undefined ? converted : { ...converted, counts: value.counts };
 }
@@ -232,20 +243,51 @@ function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
   return (x, y) => binaryOf("sub", dtype, x, binaryOf("mul", dtype, binaryOf("div", dtype, x, y), y));
 }
 
-/** Bits that move in from the left are 0. */
-const shiftRightLogical = readRow((reading) => {
-  const [a, b] = [operandAt(reading), operandAt(reading, 1)];
-  const by = splatOf(b);
-  const bits = a.type.element === "i64" ? 64n : 32n;
-  if (by === null || Number(by) < 0 || BigInt(by) >= bits) {
-    return refuse(reading, "a distance that is not a constant below the number of bits", "a constant distance");
-  }
-  return madeValue(reading, () => {
-    const moved = shiftRight(ownView(reading, a), by);
-    if (by === 0 || by === 0n || wraps(a)) return moved;
-    return bitAnd(moved, 2n ** (bits - BigInt(by)) - 1n);
+/** As XLA divides integers: all bits are set for a divisor of 0, which Braid's own op takes to 0. */
+const divideRow = readRow((reading) => {
+  const [a, b] = alikePair(reading);
+  const dtype = dtypeIn(a.type);
+  const divisor = splatOf(b);
+  if (dtypes[dtype].family === "float" || (divisor !== null && Number(divisor) !== 0))
+    return binaryValue(reading, "div");
+  const ones = wraps(a.type) ? 0xff_ff_ff_ffn : dtype === "int64" ? -1n : -1;
+  const known = knownOf(reading, [a, b], (x, y) => (Number(y) === 0 ? ones : binaryOf("div", dtype, x, y)));
+  return foldedValue(reading, known, () => {
+    const y = ownView(reading, b);
+    return where(eq(y, 0), ones, div(operandOf(reading, a), y));
   });
-}, "by a constant");
+});
+
+/** `beyond`: the result for a distance of all bits or more, or below 0; 0 if it is left out. */
+function shiftRow(
+  shifted: (x: TensorView, by: TensorView | number, type: ValueType) => TensorView,
+  beyond?: (x: TensorView, bits: number) => TensorView,
+): ReadRow {
+  return readRow((reading) => {
+    const [a, b] = alikePair(reading);
+    const bits = a.type.element === "i64" ? 64 : 32;
+    const by = splatOf(b);
+    const isInside = (distance: Element): boolean => Number(distance) >= 0 && Number(distance) < bits;
+    return madeValue(reading, () => {
+      const x = ownView(reading, a);
+      const past = (): TensorView => beyond?.(x, bits) ?? mul(x, 0);
+      if (by !== null) return isInside(by) ? cutTo(a.type, shifted(x, Number(by), a.type)) : past();
+      const distance = ownView(reading, b);
+      const moved = cutTo(a.type, shifted(x, distance, a.type));
+      if (b.known?.every(isInside) === true) return moved;
+      const inside = logicalAnd(ge(distance, 0), lt(distance, bits));
+      return where(inside, moved, beyond?.(x, bits) ?? 0);
+    });
+  });
+}
+
+/** Bits that move in from the left are 0. */
+function shiftedLogically(x: TensorView, by: TensorView | number, type: ValueType): TensorView {
+  if (wraps(type)) return shiftRight(x, by);
+  const most = dtypes[x.dtype].most;
+  if (typeof by === "number") return by === 0 ? x : bitAnd(shiftRight(x, by), BigInt(most) >> BigInt(by - 1));
+  return where(eq(by, 0), x, shiftRight(bitAnd(shiftRight(x, 1), most), sub(by, 1)));
+}
 
 /** Integer powers of a small constant exponent are products. */
 const powerRow = readRow((reading) => {
@@ -255,17 +297,28 @@ const powerRow = readRow((reading) => {
     const x = ownView(reading, a);
     const exponent = element === null ? null : Number(element);
     if (exponent !== null && Number.isInteger(exponent) && exponent >= 1 && exponent <= 4) {
-      return Array.from({ length: exponent - 1 }).reduce<TensorView>((product) => mul(product, x), x);
+      return Array.from({ length: exponent - 1 }).reduce<TensorView>((power) => cutTo(a.type, mul(power, x)), x);
     }
     if (!isFloat(x)) refuse(reading, "integers", "floats, or a constant exponent from 1 to 4");
     return pow(x, operandOf(reading, b));
   });
 }, "of integers: exponents from 1 to 4");
 
+/** The sign of 0 is that of the operand. */
+function keepZero(x: TensorView, result: TensorView): TensorView {
+  return isFloat(x) ? where(eq(x, 0), x, result) : result;
+}
+
+/** Halves go away from 0. The distance to the whole number is exact, which x + 0.5 is not. */
+function roundAway(x: TensorView): TensorView {
+  const whole = trunc(x);
+  return where(ge(abs(sub(x, whole)), 0.5), add(whole, sign(x)), whole);
+}
+
 const notRow = readRow((reading) => {
   const value = operandAt(reading);
   if (value.type.element !== "i1") {
-    const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
+    const all = wraps(value.type) ? 0xff_ff_ff_ffn : -1n;
     return madeValue(reading, () => bitXor(ownView(reading, value), all));
   }
   const known = knownOf(reading, [value], unaryResult("logicalNot", "bool"));
@@ -282,7 +335,7 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.add": boolOrRow("logicalOr", "add", { cuts: true }),
   "stablehlo.subtract": binaryRow("sub", { cuts: true }),
   "stablehlo.multiply": boolOrRow("logicalAnd", "mul", { cuts: true }),
-  "stablehlo.divide": binaryRow("div"),
+  "stablehlo.divide": divideRow,
   "stablehlo.maximum": binaryRow("maximum"),
   "stablehlo.minimum": binaryRow("minimum"),
   "stablehlo.and": boolOrRow("logicalAnd", "bitAnd"),
@@ -291,9 +344,12 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.not": notRow,
   "stablehlo.power": powerRow,
   "stablehlo.remainder": remainderRow,
-  "stablehlo.shift_left": binaryRow("shiftLeft", { cuts: true, note: "by less than the number of bits" }),
-  "stablehlo.shift_right_arithmetic": binaryRow("shiftRight", { note: "by less than the number of bits" }),
-  "stablehlo.shift_right_logical": shiftRightLogical,
+  "stablehlo.shift_left": shiftRow((x, by) => shiftLeft(x, by)),
+  "stablehlo.shift_right_arithmetic": shiftRow(
+    (x, by) => shiftRight(x, by),
+    (x, bits) => shiftRight(x, bits - 1),
+  ),
+  "stablehlo.shift_right_logical": shiftRow(shiftedLogically),
   "stablehlo.compare": readRow((reading) => binaryValue(reading, directionOf(reading)), "TOTALORDER compares as FLOAT"),
   "stablehlo.select": readRow(selectValues),
   "stablehlo.clamp": readRow(clampValues),
@@ -301,18 +357,17 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.abs": unaryRow("abs"),
   "stablehlo.negate": readRow((reading) => {
     const value = operandAt(reading);
-    const known = knownOf(reading, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value));
-    const negated = (): TensorView => neg(ownView(reading, value));
-    return foldedValue(reading, known, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()));
+    const known = knownOf(reading, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value.type));
+    return foldedValue(reading, known, () => cutTo(value.type, neg(ownView(reading, value))));
   }),
-  "stablehlo.sign": unaryRow("sign"),
+  "stablehlo.sign": composed((x) => keepZero(x, sign(x))),
   "stablehlo.floor": unaryRow("floor"),
   "stablehlo.ceil": unaryRow("ceil"),
   "stablehlo.round_nearest_even": unaryRow("round"),
-  "stablehlo.round_nearest_afz": composed((x) => mul(sign(x), floor(add(abs(x), 0.5)))),
+  "stablehlo.round_nearest_afz": composed(roundAway),
   "stablehlo.sqrt": unaryRow("sqrt"),
   "stablehlo.rsqrt": unaryRow("rsqrt"),
-  "stablehlo.cbrt": composed((x) => mul(sign(x), pow(abs(x), 1 / 3))),
+  "stablehlo.cbrt": composed((x) => keepZero(x, mul(sign(x), pow(abs(x), 1 / 3)))),
   "stablehlo.exponential": unaryRow("exp"),
   "stablehlo.exponential_minus_one": unaryRow("expm1"),
   "stablehlo.log": unaryRow("log"),

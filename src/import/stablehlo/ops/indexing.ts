@@ -24,7 +24,7 @@ import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
 import { broadcastTo, expandedTo, permutedTo, withAxes } from "../../views.ts";
-import { type MlirValue, ownWhole } from "../value.ts";
+import { cutTo, type MlirValue, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -264,7 +264,10 @@ function scatterValues(reading: Reading): MlirValue {
     flat = repeated(flat, [...own.slice(0, prefix), at(readExtents(flat), prefix)]);
     const added = flatAfter(source, prefix, count);
     const places = repeated(flat, readExtents(added));
-    return restored((sets ? scatterSet : scatterAdd)(joined, prefix, places, added), value, plan);
+    const scattered = sets
+      ? scatterSet(joined, prefix, places, added)
+      : cutTo(value.type, scatterAdd(joined, prefix, places, added));
+    return restored(scattered, value, plan);
   });
 }
 

@@ -1,14 +1,16 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
-import { amax, amin, argmax, cast, neg } from "../../../ir/api/ops.ts";
+import { amax, amin, argmax, bitXor, cast, neg } from "../../../ir/api/ops.ts";
 import { binary } from "../../../ir/api/ops/apply.ts";
 import { scan } from "../../../ir/api/ops/ordered.ts";
 import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";
 import type { BinaryOpType } from "../../../ir/ops/op.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { partReductions } from "../../manual/parts.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
 import type { OpRegion } from "../syntax/nodes.ts";
-import { dtypeIn, scalarOf, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
+import { cutTo, dtypeIn, scalarOf, splatOf, ownView, type MlirValue, type ValueType, ownWhole } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -81,10 +83,18 @@ function triedCombiner(reading: Reading, region: OpRegion, { element }: ValueTyp
   const count = region.arguments.length / 2;
   const scalar = (value: number, argument: number): MlirValue =>
     scalarOf(reader, valueType(reader, op.position, at(region.arguments, argument).type).element, value);
+  const others = count === 1 ? [pairs[0]] : pairs.slice(0, 3);
   const tried = (a: number, b: number): number => {
-    const values = region.arguments.map((_, i) => scalar(i === result ? a : i === count + result ? b : 0, i));
-    const found = reading.region(region, values)[result];
-    return Number((found && splatOf(found)) ?? Number.NaN);
+    const results = others.map(([before, after]) => {
+      const values = region.arguments.map((_, i) => {
+        const [own, other] = i < count ? [a, before] : [b, after];
+        return scalar(i % count === result ? own : other, i);
+      });
+      const found = reading.region(region, values)[result];
+      return Number((found && splatOf(found)) ?? Number.NaN);
+    });
+    // A result that depends on other pairs is no combination of its own.
+    return new Set(results).size === 1 ? at(results, 0) : Number.NaN;
   };
   const isBool = element === "i1";
   const all = isBool
@@ -130,11 +140,17 @@ function reduce(reading: Reading): readonly MlirValue[] {
       const dtype = dtypeIn(value.type);
       const element = splatOf(initial);
       const { identity } = reductionFunctions[combiner.reduction];
-      if (element !== null && Number(element) === Number(identity(dtype))) return reduced;
-      const isNumber = element !== null && dtype !== "bool";
-      return binary(combiner.binary, reduced, isNumber ? element : ownView(reading, initial));
+      if (element !== null && Number(element) === Number(identity(dtype))) return cutTo(value.type, reduced);
+      return cutTo(value.type, withInitial(reading, combiner, reduced, initial));
     }),
   );
+}
+
+/** The initial value goes into each result once. */
+function withInitial(reading: Reading, combiner: Combiner, reduced: TensorView, initial: MlirValue): TensorView {
+  const element = splatOf(initial);
+  const isNumber = element !== null && reduced.dtype !== "bool";
+  return binary(combiner.binary, reduced, isNumber ? element : ownView(reading, initial));
 }
 
 /**
@@ -162,14 +178,16 @@ function argumentOfExtremum(reading: Reading, axis: number): readonly MlirValue[
   const type = resultType(reading, 1);
   return madeValues(reading, () => {
     const whole = ownWhole(reading, value);
-    return [(isMost ? amax : amin)(whole, [axis]), cast(argmax(isMost ? whole : neg(whole), axis), dtypeIn(type))];
+    // Of integers, -x is not above all others for the least x.
+    const turned = dtypes[whole.dtype].family === "float" ? neg(whole) : bitXor(whole, -1);
+    return [(isMost ? amax : amin)(whole, [axis]), cast(argmax(isMost ? whole : turned, axis), dtypeIn(type))];
   });
 }
 
 /** A window that covers everything up to each index: `padding = [[n - 1, 0]]`, `window_dimensions = [n]`. */
 function reduceWindow(reading: Reading): MlirValue {
   const { reader, op } = reading;
-  const value = operandAt(reading);
+  const [value, initial] = [operandAt(reading), operandAt(reading, 1)];
   const { shape } = value.type;
   const ones = shape.map(() => 1);
   const window = numbers(reader, op, ["window_dimensions"]);
@@ -194,8 +212,11 @@ function reduceWindow(reading: Reading): MlirValue {
   const combiner = combinerOf(reading, value.type);
   return madeValue(reading, () => {
     const tensor = ownWhole(reading, value);
-    if (axis === undefined) return tensor;
-    return scan(combiner.reduction, tensor, axis, !isForward);
+    const scanned = axis === undefined ? tensor : scan(combiner.reduction, tensor, axis, !isForward);
+    const element = splatOf(initial);
+    const { identity } = reductionFunctions[combiner.reduction];
+    const isNeutral = element !== null && Number(element) === Number(identity(dtypeIn(value.type)));
+    return cutTo(value.type, isNeutral ? scanned : withInitial(reading, combiner, scanned, initial));
   });
 }
 

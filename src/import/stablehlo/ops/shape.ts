@@ -1,6 +1,7 @@
 /** Ops that move elements without computing. */
-import { cat, full, indexSelect, iota, pad, reshape, slice, squeeze, where } from "../../../ir/api/ops.ts";
+import { cat, full, indexSelect, iota, pad, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import type { Fusion } from "../../../ir/api/fusion.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { elementCount, positionOf } from "../../../numerics/tensor/host-tensor.ts";
@@ -8,7 +9,7 @@ import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
-import { alongAxis, broadcastTo, permutedTo, withAxes } from "../../views.ts";
+import { alongAxis, broadcastTo, chosenBy, expandedTo, permutedTo, withAxes } from "../../views.ts";
 import type { Reader } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
@@ -142,7 +143,9 @@ function sliceValue(reading: Reading): MlirValue {
   const known = movedElements(reading, value, resultType(reading).shape, (index) =>
     index.map((each, i) => at(starts, i) + each * at(steps, i)),
   );
-  return foldedValue(reading, known, () => sliced(ownView(reading, value), shape, { starts, stops, steps }));
+  return foldedValue(reading, known, () =>
+    sliced(fusionOf(reader), ownView(reading, value), shape, { starts, stops, steps }),
+  );
 }
 
 interface Cut {
@@ -152,12 +155,16 @@ interface Cut {
 }
 
 /** A slice of a tensor that may only repeat along some axes of `shape`. */
-export function sliced(tensor: TensorView, shape: readonly number[], cut: Cut): TensorView {
+export function sliced(fusion: Fusion, tensor: TensorView, shape: readonly number[], cut: Cut): TensorView {
   const own = readExtents(tensor);
   const all = own.map((extent, i) => {
     const repeats = extent !== at(shape, i);
     return repeats ? [0, extent, 1] : [at(cut.starts, i), at(cut.stops, i), at(cut.steps, i)];
   });
+  if (all.some(([start, stop]) => start === stop)) {
+    const extents = all.map(([start = 0, stop = 0, step = 1]) => Math.ceil((stop - start) / step));
+    return full(fusion, extents, 0, tensor.dtype);
+  }
   if (all.every(([start, stop, step], i) => start === 0 && stop === own[i] && step === 1)) return tensor;
   const [starts, stops, steps] = [0, 1, 2].map((part) => all.map((bounds) => at(bounds, part)));
   return slice(tensor, starts ?? [], stops ?? [], steps);
@@ -182,21 +189,27 @@ function padValue(reading: Reading): MlirValue {
     contradicted(reading, "widths of another number of axes", `low, high and interior for ${shape.length} axes`);
   }
   const widths = shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const);
+  // Nothing of the operand is left.
+  const isGone = widths.some((each, i) => {
+    const extent = at(shape, i) + Math.max(0, at(shape, i) - 1) * at(interior ?? [], i);
+    return each.some((width) => width < -extent);
+  });
   const padded = (tensor: TensorView, element: Element): TensorView =>
     pad(spacedBy(tensor, interior ?? [], element), widths, element);
   return madeValue(reading, () => {
     const [tensor, element] = [ownWhole(reading, value), splatOf(filler)];
+    if (isGone) return expandedTo(withAxes(ownView(reading, filler), 0, shape.length), resultType(reading).shape);
     if (element !== null) return padded(tensor, element);
     const isOwn = padded(full(fusionOf(reader), shape, true, "bool"), 0);
-    return where(isOwn, padded(tensor, 0), ownView(reading, filler));
+    return chosenBy(isOwn, padded(tensor, 0), ownView(reading, filler));
   });
 }
 
 /** With gaps between elements: each becomes the first of a row of its own, whose last gap is cut off. */
 function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element): TensorView {
   return gaps.reduce((before, gap, axis) => {
-    if (gap <= 0) return before;
     const extents = readExtents(before);
+    if (gap <= 0 || at(extents, axis) === 0) return before;
     const widths = (rank: number, own: number, width: number): readonly (readonly [number, number])[] =>
       Array.from({ length: rank }, (_, i) => (i === own ? [0, width] : [0, 0]));
     const rows = pad(withAxes(before, axis + 1, 1), widths(extents.length + 1, axis + 1, gap), element);

@@ -1,9 +1,9 @@
 /** Slices at positions that the file or a run gives. Positions are clamped, so that a slice lies inside. */
-import { add, clamp, eq, ge, indexSelect, iota, logicalAnd, lt, pad, sub, where } from "../../../ir/api/ops.ts";
+import { add, clamp, eq, ge, indexSelect, iota, logicalAnd, lt, pad, sub } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers } from "../read-attributes.ts";
-import { alongAxis } from "../../views.ts";
+import { alongAxis, chosenBy } from "../../views.ts";
 import { fusionOf, splatOf, ownView, type MlirValue, ownWhole } from "../value.ts";
 import { contradicted, madeValue, operandAt, type ReadRow, type Reading, readRow } from "./reading.ts";
 import { counter, sliced } from "./shape.ts";
@@ -36,7 +36,7 @@ function dynamicSlice(reading: Reading): MlirValue {
   const starts = startsOf(reading, operands.slice(1), room);
   return madeValue(reading, () => {
     const isAtRun = starts.some(({ kind }) => kind === "run");
-    const part = sliced(isAtRun ? ownWhole(reading, value) : ownView(reading, value), shape, {
+    const part = sliced(fusionOf(reader), isAtRun ? ownWhole(reading, value) : ownView(reading, value), shape, {
       starts: starts.map((start) => (start.kind === "known" ? start.index : 0)),
       stops: starts.map((start, i) => (start.kind === "known" ? start.index + at(sizes, i) : at(shape, i))),
       steps: shape.map(() => 1),
@@ -56,6 +56,7 @@ function dynamicUpdateSlice(reading: Reading): MlirValue {
   const { shape } = value.type;
   const room = shape.map((extent, i) => extent - (update.type.shape[i] ?? Number.NaN));
   const starts = startsOf(reading, operands.slice(2), room);
+  if (update.type.shape.includes(0)) return value;
   return madeValue(reading, () => {
     let moved = ownWhole(reading, update);
     let inside: TensorView | null = null;
@@ -78,7 +79,7 @@ function dynamicUpdateSlice(reading: Reading): MlirValue {
       here = alongAxis(here, axis, shape.length);
       inside = inside === null ? here : logicalAnd(inside, here);
     });
-    return inside === null ? moved : where(inside, moved, ownView(reading, value));
+    return inside === null ? moved : chosenBy(inside, moved, ownView(reading, value));
   });
 }
 
