@@ -46,6 +46,11 @@ export interface ExecuteOptions {
   readonly trace?: boolean;
   /** Whether to also time the run by the device's own clock, if it has one (CUDA). */
   readonly deviceTime?: boolean;
+  /**
+   * Whether ranks of several processes wait for each other before the run, so that its time has none in which others
+   * still copied their inputs (CUDA).
+   */
+  readonly together?: boolean;
 }
 
 /** Times of all runs of a call together. */

@@ -227,7 +227,11 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const start = clock();
     writeInputs(entry, inputs);
     const written = clock();
-    const report = await entry.prepared.execute({ timeout: this.#timeout, trace });
+    const report = await entry.prepared.execute({
+      timeout: this.#timeout,
+      trace,
+      together: onReport !== undefined,
+    });
     const ended = clock();
     const results = readOutputs(entry, inputs, outputs, options.gather ?? this.#localRanks === undefined);
     onReport?.({ ...report, copyMilliseconds: written - start + (clock() - ended) }, entry.program);

@@ -111,16 +111,17 @@ export function createRunner(
 
   return async (options) => {
     const runs = runsInARow(options);
-    const { trace = false, deviceTime = false } = options;
+    const { trace = false, deviceTime = false, together = false } = options;
     const timeout = options.timeout === undefined ? usual : 1000 * options.timeout;
-    const start = performance.now();
     const state = (): StuckRun => ({ gpu, notes, hosts: rendezvous, list, eager: graph === null, runs });
-    const deadline: Deadline = {
-      at: start + timeout,
-      signal: rendezvous.signal,
-      expired: () => failTimedOut(state(), timeout),
-    };
     try {
+      if (together) await rendezvous.barrier();
+      const start = performance.now();
+      const deadline: Deadline = {
+        at: start + timeout,
+        signal: rendezvous.signal,
+        expired: () => failTimedOut(state(), timeout),
+      };
       gpu.makeCurrent();
       const current = performance.now();
       // Recording the event belongs to the measurement, so it does not count as host time.

@@ -45,14 +45,24 @@ function countsOf(made: readonly string[]): Readonly<Record<string, number>> {
 const isLaunch = (command: number): boolean => program.ranks[0]?.commands[command]?.kind === "launch";
 
 for (const graph of ["on", "off"] as const) {
-  const on = createCudaBackend({ rendezvous: soloRendezvous(), graph });
+  /** By meeting of the ranks: how many calls the driver had had. */
+  const meetings: number[] = [];
+  const solo = soloRendezvous();
+  const barrier = async (): Promise<void> => void meetings.push(calls().length);
+  const on = createCudaBackend({ rendezvous: { ...solo, barrier }, graph });
   const group = await on.open({ world: 1, localRanks: [0] });
   const prepared = await group.prepare(program);
   for (let i = 0; i < 3; i++) await prepared.execute();
-  const before = calls().length;
+  const [before, earlier] = [calls().length, meetings.length];
   const { hostMilliseconds, milliseconds } = await prepared.execute();
   const counts = countsOf(calls().slice(before));
-  console.log(JSON.stringify({ graph, counts, ordered: (hostMilliseconds ?? Infinity) <= milliseconds }));
+  const alone = meetings.length - earlier;
+  const between = calls().length;
+  await prepared.execute({ together: true });
+  const together = meetings.slice(earlier).map((count) => count - between);
+  console.log(
+    JSON.stringify({ graph, counts, ordered: (hostMilliseconds ?? Infinity) <= milliseconds, alone, together }),
+  );
   const { trace, origins = [] } = await prepared.execute({ trace: true });
   const placed = origins.map(({ rank, at, error }) => [rank, at > 0, error < 100]);
   console.log(JSON.stringify({ launches: trace.filter(({ command }) => isLaunch(command)).length, placed }));
