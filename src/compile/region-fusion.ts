@@ -46,7 +46,12 @@ export function regionFusion(placed: FusionData, { ops, inputs, outputs }: Fusio
 
 function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
   const shapes = tensors.map(({ dtype, memory, domain, mesh }) => ({ dtype, memory, domain, mesh: mesh?.toString() }));
-  return JSON.stringify({ shapes, ops, inputs, outputs }, (_, value: unknown) =>
-    typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? `${value} exactly` : value,
+  return exactText({ shapes, ops, inputs, outputs });
+}
+
+/** JSON that differs for all values of ops that differ. */
+export function exactText(value: object): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === "bigint" || (typeof part === "number" && !Number.isFinite(part)) ? `${part} exactly` : part,
   );
 }

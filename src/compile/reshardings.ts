@@ -33,16 +33,15 @@ export function reshardings(fusion: HasFusionData, options: ReshardingsOptions =
 
 /**
  * The same of a Fusion that lowering takes with these options: not all of its passes run again, and none if `decomposed`
- * is given, as they left it. `written`: the Fusion with only the user's annotations.
+ * is given, as they left it.
  */
 export function reshardingsOfLowered(
   fusion: HasFusionData,
   options: ReshardingsOptions,
   decomposed?: FusionData,
-  written = fusion.data(),
 ): readonly Resharding[] {
   const { sizes: _, ...lowering } = options;
-  return listed(written, decomposed ?? decomposedData(fusion, lowering).decomposed, options);
+  return listed(fusion.data(), decomposed ?? decomposedData(fusion, lowering).decomposed, options);
 }
 
 function listed(
@@ -65,11 +64,10 @@ function listed(
 
 // Why communication of a Fusion is not in a loop, in which kernels would hide it.
 
-/** In the order of the ops, with the user's names of tensors. `written` as above. Throws what `lower` throws. */
+/** In the order of the ops, with the user's names of tensors. Throws what `lower` throws. */
 export function refusedLoops(
   fusion: HasFusionData,
   options: Omit<LowerOptions, "rank" | "onPass"> = {},
-  written = fusion.data(),
 ): readonly LoopRefusal[] {
   let [before, found]: [HostProgram | null, HostProgram | null] = [null, null];
   lower(fusion, {
@@ -82,7 +80,7 @@ export function refusedLoops(
   });
   if (found === null) return [];
   const { tensors }: HostProgram = found;
-  return refusalsIn(found, written, resolveLoweringOptions(options)).map((refusal) => ({
+  return refusalsIn(found, fusion.data(), resolveLoweringOptions(options)).map((refusal) => ({
     ...refusal,
     op: withNames(refusal.op, tensors),
     beside: withNames(refusal.beside, tensors),

@@ -8,7 +8,6 @@ import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified
 import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import { withNames } from "../ir/origin.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
@@ -19,7 +18,14 @@ import type { TraceEvent } from "../trace/event-table.ts";
 import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
-import { type CompiledLayers, compileFewerLayers, further, furtherGemms } from "../tune/regions/fewer-layers.ts";
+import {
+  type CompiledLayers,
+  compileFewerLayers,
+  type FewerLayers,
+  further,
+  furtherGemms,
+  withFewerLayers,
+} from "../tune/regions/fewer-layers.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type PartOfRun, type TracedRun } from "./explain-run.ts";
@@ -92,8 +98,10 @@ export interface ExplainedLayers extends Pick<CompiledLayers, "missing"> {
 
 /** Throws what `compile` and, with `schedule: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { schedule, fewerLayers: _, ...given } = options;
-  const compiled = compileToExplain(source, options, profile);
+  const { fewerLayers = false, ...others } = options;
+  const { schedule, ...given } = others;
+  const layers = fewerLayers && isFusionSource(source) ? withFewerLayers(source.data()) : null;
+  const compiled = compileToExplain(source, others, profile, layers);
   return explainCompiled(source, compiled, { ...given, ...rewritesOf(schedule), profile, measured: null });
 }
 
@@ -105,20 +113,20 @@ export interface CompiledToExplain {
   readonly layers: CompiledLayers | null;
 }
 
-/** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
+/**
+ * What `explain` explains: few layers, where `fewer` has them and they stand for the others. Throws what `explain`
+ * throws, and `bad-option` for a choice without a profile.
+ */
 export function compileToExplain(
   source: ProgramSource,
-  { schedule, graph = true, fewerLayers = false, ...options }: ExplainOptions,
+  { schedule, graph = true, ...options }: Omit<ExplainOptions, "fewerLayers">,
   profile: MachineProfile | null,
+  fewer: FewerLayers | null = null,
 ): CompiledToExplain {
-  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile, fewerLayers);
+  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile, fewer);
   const written = { ...options, ...rewritesOf(schedule), verify: "off" } as const;
   const layers =
-    choice !== null
-      ? choice.layers
-      : fewerLayers && profile !== null && isFusionSource(source)
-        ? compileFewerLayers(source, written)
-        : null;
+    choice !== null ? choice.layers : fewer === null || profile === null ? null : compileFewerLayers(fewer, written);
   const unverified = choice?.compilation ?? layers?.more.compilation ?? compile(source, written);
   const { onProgress } = options;
   const listening = onProgress === undefined ? {} : { onProgress };
@@ -183,12 +191,10 @@ export function explainCompiled(
 
 interface OneCompiled extends Pick<CompiledToExplain, "compilation" | "choice"> {
   readonly source: ProgramSource;
-  /** The Fusion with only the user's annotations, if `source` has others. */
-  readonly written?: FusionData;
 }
 
 function explainOne(
-  { source, written, compilation, choice }: OneCompiled,
+  { source, compilation, choice }: OneCompiled,
   serial: Program | null,
   { profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
   gemms: PartOfRun | null = null,
@@ -209,7 +215,7 @@ function explainOne(
       ? predicted
       : explainRun(tracedRun(program, measured), profile, { ...given, isOnCores: options.on !== "cuda" });
   invariant(run !== null, "a run is measured, or predicted with a profile");
-  const refusals = isFusionSource(source) ? refusedLoops(source, asked, written) : [];
+  const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
   const bytes = program.ranks.map(reservedBytes);
   return {
     compilation,
@@ -224,7 +230,7 @@ function explainOne(
     latencyShare: profile === null ? null : latencyShare(serial ?? program, profile, graph),
     named: namesIn(source, compilation),
     reshardings: isFusionSource(source)
-      ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed, written)
+      ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed)
       : null,
     refusals,
     alternatives:

@@ -60,3 +60,32 @@ export default program({}, () => {
     ["copy of h", "Allgather", "tp", "y = linear(h, v) needs it to follow v"],
   ]);
 });
+
+it("explain warns of each of many equal layers, of which it compiles few", async () => {
+  const file = folder.write(
+    "layers.ts",
+    `import { add, DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
+export default program({}, () => {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(2);
+  let x = f.input([8, 8]);
+  x.setDeviceMesh(mesh);
+  for (let layer = 0; layer < 16; layer++) {
+    const w = f.input([8, 8]), b = f.input([8, 8]);
+    const y = linear(x, w);
+    for (const tensor of [w, b, y]) tensor.setDeviceMesh(mesh);
+    w.outerSplit(0, 2).parallelize("DIDx");
+    y.outerSplit(0, 2).parallelize("DIDx");
+    b.outerSplit(1, 2).parallelize("DIDx");
+    x = add(y, b);
+  }
+  f.output(x);
+  return f;
+});
+`,
+  );
+  const { status, out, err } = await cli("explain", file, "--devices", "2", "--profile", "2xH200");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^layers: 1\d of the equal ones/mu);
+  expect(err.match(/annotations-conflict/gu)?.length).toBeGreaterThanOrEqual(16);
+});

@@ -8,13 +8,14 @@ import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { withFewerLayers } from "../../tune/regions/fewer-layers.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
-import { buildProgram } from "../program/build-program.ts";
+import { buildProgram, warnOfAllLayers } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
@@ -75,7 +76,11 @@ export async function explainFile(
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
-  const { source, signature, model, params } = await buildProgram(file, flags, lowering, building);
+  // Where all of the program is to be seen, all of it is compiled.
+  const isWhole = measured !== null || flags.all || flags.timeline || flags.report !== undefined;
+  const findLayers = isWhole ? undefined : withFewerLayers;
+  const built = await buildProgram(file, flags, lowering, building, findLayers);
+  const { source, signature, layers, model, params } = built;
   optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`explaining on ${flags.devices} devices`);
@@ -85,11 +90,10 @@ export async function explainFile(
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
   const asked = schedule === undefined ? {} : { schedule };
-  // Where all of the program is to be seen, all of it is compiled.
-  const fewerLayers = measured === null && !flags.all && !flags.timeline && flags.report === undefined;
-  const oneReplica = fewerLayers || (measured === null && devices > mostDrawn);
+  const oneReplica = !isWhole || (measured === null && devices > mostDrawn);
   const options = { ...compiling, devices, on, sizes, scalars, oneReplica, ...rewritesOf(schedule) };
-  const compiled = compileToExplain(source, { ...options, ...asked, fewerLayers, onProgress: step }, profile);
+  const compiled = compileToExplain(source, { ...options, ...asked, onProgress: step }, profile, layers);
+  if (compiled.layers === null) warnOfAllLayers(built, lowering, building);
   const run = measured === null ? null : measuredRun(compiled.compilation.program, measured, programOptions(flags));
   const explanation = explainCompiled(source, compiled, {
     ...options,

@@ -2,7 +2,7 @@
  * Loads a program file, a dump or a model file and builds its program for the given devices and parameters. Diagnostics
  * name the option that gave a bad value.
  */
-import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
+import { annotationWarnings, placedWithWarnings } from "../../compile/annotation-warnings.ts";
 import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
 import { lowerStreams } from "../../compile/lower.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
@@ -14,7 +14,7 @@ import { validateHostProgram } from "../../host/validate/validate.ts";
 import { withConstants, type Constants } from "../../ir/tensor-names.ts";
 import { suggestion } from "../../support/wording.ts";
 import type { ApartBuilding } from "./apart/build-apart.ts";
-import { type BuildFlags, type BuiltProgram, fusionSource } from "./built-program.ts";
+import { type BuildFlags, type BuiltProgram, type FindLayers, fusionSource } from "./built-program.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 import { readFile } from "node:fs/promises";
 import type { Tensor } from "../../ir/domain.ts";
@@ -22,16 +22,17 @@ import { siteText } from "../../support/call-site.ts";
 
 /**
  * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with
- * `lowering`. Throws what `buildHere`, `loadDump`, `loadModel` and `lowerStreams` throw, `program-threw`,
- * `option-unknown` and `mesh-too-large`.
+ * `lowering`. `findLayers`: of many equal layers, only few are placed. Throws what `buildHere`, `loadDump`, `loadModel`
+ * and `lowerStreams` throw, `program-threw`, `option-unknown` and `mesh-too-large`.
  */
 export async function buildProgram(
   file: string,
   flags: BuildFlags,
   lowering: GivenOptions<LoweringName>,
   building: ApartBuilding | null,
+  findLayers: FindLayers = () => null,
 ): Promise<BuiltProgram> {
-  const built = await builtFrom(file, flags, lowering, building);
+  const built = await builtFrom(file, flags, lowering, building, findLayers);
   const hosts = "data" in built.source ? [] : built.source;
   requireKnownScalars(file, hosts, flags.scalar);
   return built;
@@ -42,9 +43,13 @@ async function builtFrom(
   flags: BuildFlags,
   lowering: GivenOptions<LoweringName>,
   building: ApartBuilding | null,
+  findLayers: FindLayers,
 ): Promise<BuiltProgram> {
-  if (isModelFile(file)) return (await import("./program-of-model.ts")).programOfModel(file, flags, lowering);
-  if (building !== null && !isDumpFile(file)) return fromProgram(file, building, flags, lowering);
+  if (isModelFile(file)) {
+    const { programOfModel } = await import("./program-of-model.ts");
+    return programOfModel(file, flags, lowering, findLayers);
+  }
+  if (building !== null && !isDumpFile(file)) return fromProgram(file, building, flags, lowering, findLayers);
   const { programOfDump } = await import("./program-of-dump.ts");
   return programOfDump(file, flags, building);
 }
@@ -73,6 +78,7 @@ async function fromProgram(
   building: ApartBuilding,
   { devices, set }: BuildFlags,
   lowering: GivenOptions<LoweringName>,
+  findLayers: FindLayers,
 ): Promise<BuiltProgram> {
   const { source, reference, defaults } = revived(await building.result());
   const used = {
@@ -80,20 +86,39 @@ async function fromProgram(
     text: null,
     containers: null,
     model: null,
+    layers: null,
     params: { ...defaults, ...Object.fromEntries(set) },
   };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = fusionSource(withConstants(source, await constantsOf(source.tensors)));
+    const layers = findLayers(fusion.data());
+    const few = layers === null ? null : placedWithWarnings(layers.more, lowering);
+    // Equal layers have the same warnings, and the same symbolic extents.
+    if (few?.warnings.length === 0) {
+      const { tensors } = few.placed;
+      return { source: fusion, signature: { ...source, tensors }, reference: fusion, ...used, layers };
+    }
     const { placed, warnings } = placedWithWarnings(fusion, lowering);
     for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
-    return { source: fusion, signature: placed, reference: fusion, ...used };
+    return { source: fusion, signature: placed, reference: fusion, ...used, layers };
   }
   requireHosts(file, source);
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(lowered, { devices });
   requireMeshDevices(signature.tensors, devices);
   return { source: lowered, signature, reference: reference === null ? null : fusionSource(reference), ...used };
+}
+
+/** Prints the warnings of layers that are lowered otherwise than the few that were placed, if these have none. */
+export function warnOfAllLayers(
+  { source, layers }: BuiltProgram,
+  lowering: GivenOptions<LoweringName>,
+  building: ApartBuilding | null,
+): void {
+  if (building === null || layers === null || !("data" in source)) return;
+  if (annotationWarnings(layers.more, lowering).length > 0) return;
+  for (const warning of annotationWarnings(source, lowering)) building.print(`${renderDiagnostic(warning)}\n`);
 }
 
 // What `--scalar` may name: the scalars that host programs use and do not define.

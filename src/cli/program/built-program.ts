@@ -7,6 +7,7 @@ import type { ImportedModel } from "../../import/model.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import type { FewerLayers } from "../../tune/regions/fewer-layers.ts";
 import type { LineOf } from "../../verify/order/graph.ts";
 
 /** What the reader of a model file takes. */
@@ -21,6 +22,8 @@ export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
   readonly source: HasFusionData | readonly HostProgram[];
   readonly signature: Signature;
+  /** The same with few of its equal layers; null if they are not asked for, or not found. */
+  readonly layers: FewerLayers | null;
   /** What a check compares with: the Fusion itself, or the one that the program names. */
   readonly reference: HasFusionData | null;
   /** Where the statements stand in a dump; null for a program file. */
@@ -38,3 +41,6 @@ export interface BuiltProgram {
 export function fusionSource(data: FusionData): HasFusionData {
   return { data: () => data };
 }
+
+/** Finds layers that repeat. Only a command that has a use for them loads what does. */
+export type FindLayers = (whole: FusionData) => FewerLayers | null;

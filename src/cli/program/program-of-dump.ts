@@ -22,7 +22,17 @@ export async function programOfDump(
   const { signature } = lowerAll(hosts, { devices: flags.devices });
   const { reference, params } =
     building === null ? { reference: null, params: {} } : await referenceFrom(building, flags);
-  return { source: hosts, signature, reference, lineOf: dumpLines(containers), text, containers, model: null, params };
+  return {
+    source: hosts,
+    signature,
+    layers: null,
+    reference,
+    lineOf: dumpLines(containers),
+    text,
+    containers,
+    model: null,
+    params,
+  };
 }
 
 async function referenceFrom(

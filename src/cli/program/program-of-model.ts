@@ -10,14 +10,14 @@ import { importModel } from "../../import/import-model.ts";
 import { loaders } from "../../import/loader.ts";
 import type { ImportedModel, ImportedInput } from "../../import/model.ts";
 import { systemReason } from "../../support/wording.ts";
-import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
+import { type BuildFlags, type BuiltProgram, type FindLayers, type ModelFlags } from "./built-program.ts";
 import { loaderOfFile } from "./dump-file.ts";
 import { splitBackward } from "../../compile/split-backward.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { at } from "../../support/invariant.ts";
 
 /** Throws `file-unreadable` and what `importModel` throws. */
-export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
+async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
   const { entry, gradients, devices, half, fold } = flags;
   requireGradients(flags);
   const model = await (loaderOfFile(file)?.content === "text" ? readRegularText(file) : regularSource(file)).catch(
@@ -76,6 +76,7 @@ export async function programOfModel(
   file: string,
   flags: BuildFlags,
   lowering: GivenOptions<LoweringName>,
+  findLayers: FindLayers,
 ): Promise<BuiltProgram> {
   requireKnownParameters(file, {}, flags.set);
   const whole = await loadModel(file, flags);
@@ -83,9 +84,13 @@ export async function programOfModel(
   const data = model.fusion.data();
   requireMeshDevices(data.tensors, flags.devices);
   const source = { data: () => data };
+  const layers = findLayers(data);
   return {
     source,
-    signature: placedData(source, lowering),
+    // Equal layers have the same symbolic extents.
+    signature:
+      layers === null ? placedData(source, lowering) : { ...data, tensors: placedData(layers.more, lowering).tensors },
+    layers,
     reference: source,
     lineOf: null,
     text: null,

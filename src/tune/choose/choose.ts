@@ -9,13 +9,16 @@ import type { HasFusionData } from "../../compile/lower.ts";
 import type { Schedule } from "../../compile/options/schedule.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import { at } from "../../support/invariant.ts";
+import { type FewerLayers, further, type Layered, regionsOfFewer, withFewerLayers } from "../regions/fewer-layers.ts";
 import { findRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { regionFusion } from "../../compile/region-fusion.ts";
 import { withPlaced } from "../regions/compile-regions.ts";
 import { type ChooseOptions, type CompiledCandidate, considerSchedules, requireNoSchedule } from "./consider.ts";
 import { decide } from "./decide.ts";
 import type { ScheduleChoice } from "./schedule-choice.ts";
-import { type DistinctRegion, settle } from "./settle.ts";
+import { type DistinctRegion, settle, type Settling } from "./settle.ts";
 
 /**
  * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no
@@ -36,16 +39,16 @@ export function choose(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  return chooseLayers(source, options, profile, false);
+  return chooseLayers(source, options, profile, null);
 }
 
 function chooseLayers(
   source: ProgramSource | Lowered,
   options: ChooseOptions,
   profile: MachineProfile,
-  fewerLayers: boolean,
+  layers: FewerLayers | null,
 ): ScheduleChoice<AnyCompilation> {
-  const choice = chooseByRegion(source, options, profile, fewerLayers) ?? chooseWhole(source, options, profile);
+  const choice = chooseByRegion(source, options, profile, layers) ?? chooseWhole(source, options, profile);
   const { verify = "on", notes = true, onProgress } = options;
   if (verify === "off") return choice;
   return {
@@ -61,20 +64,20 @@ function chooseLayers(
 /**
  * The choice under a `schedule`; null where there is nothing to choose: without a profile, for a schedule as written and
  * for rewrites; where none is given also for host programs, which are run as they are written, with `streams`, and where
- * nothing can be chosen with the given options. `fewerLayers`: of many equal layers, only few are compiled.
+ * nothing can be chosen with the given options. `layers`: of the source, of which only few are to be compiled.
  */
 export function chooseFor(
   schedule: Schedule | undefined,
   source: ProgramSource | Lowered,
   options: ChooseOptions,
   profile: MachineProfile | null,
-  fewerLayers = false,
+  layers: FewerLayers | null = null,
 ): ScheduleChoice<AnyCompilation> | null {
   if (profile === null) return null;
-  if (schedule === "auto") return chooseLayers(source, options, profile, fewerLayers);
+  if (schedule === "auto") return chooseLayers(source, options, profile, layers);
   if (schedule !== undefined || options.streams !== undefined || !isFusionSource(source)) return null;
   try {
-    return chooseLayers(source, options, profile, fewerLayers);
+    return chooseLayers(source, options, profile, layers);
   } catch (error) {
     // What is wrong with the program, compiling it says.
     if (error instanceof DiagnosticError) return null;
@@ -99,18 +102,48 @@ function chooseByRegion(
   source: ProgramSource | Lowered,
   options: ChooseOptions,
   profile: MachineProfile,
-  fewerLayers: boolean,
+  layers: FewerLayers | null,
 ): ScheduleChoice<AnyCompilation> | null {
   if (!isFusionSource(source)) return null;
   requireNoSchedule(options);
-  const found = findRegions(source, loweringOf(options));
-  if (found === null || found.regions.length < 2) return null;
-  const distinct = chooseDistinct(found, options, profile);
-  return distinct === null ? null : settle(source, found, distinct, options, profile, fewerLayers);
+  const settling = toSettle(source, layers, loweringOf(options));
+  if (settling === null) return null;
+  const distinct = chooseDistinct(settling.all ?? settling.layers.more, options, profile);
+  return distinct === null ? null : settle(settling, distinct, options, profile);
+}
+
+/** Null for a program of one region, and one that lowering refuses. */
+function toSettle(
+  source: HasFusionData,
+  layers: FewerLayers | null,
+  lowering: Partial<LoweringOptions>,
+): Settling | null {
+  const few = layers === null ? null : regionsOfFewer(layers, lowering);
+  if (few !== null) return { all: null, layers: few };
+  const all = findRegions(source, lowering);
+  if (all === null || all.regions.length < 2) return null;
+  // Where layers were not lowered alike, they are not looked for again.
+  const found = layers === null ? withFewerLayers(source.data()) : null;
+  const shorter = found === null ? null : regionsOfFewer(found, lowering);
+  return { all: { source, ...all }, layers: shorter !== null && areThose(shorter, all) ? shorter : null };
+}
+
+/** Whether the whole program has the regions that the programs with few of its layers let expect. */
+function areThose({ few, more, missing }: Layered<FoundRegions>, all: FoundRegions): boolean {
+  const countsOf = ({ keys }: FoundRegions): ReadonlyMap<string, number> => {
+    const counts = new Map<string, number>();
+    for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+    return counts;
+  };
+  const [ofFew, ofMore, ofAll] = [countsOf(few), countsOf(more), countsOf(all)];
+  return (
+    ofAll.size === ofMore.size &&
+    [...ofAll].every(([key, count]) => count === further(ofFew.get(key) ?? 0, ofMore.get(key) ?? 0, missing))
+  );
 }
 
 function chooseDistinct(
-  { placed, regions }: FoundRegions,
+  { placed, regions, keys }: FoundRegions,
   options: ChooseOptions,
   profile: MachineProfile,
 ): readonly DistinctRegion[] | null {
@@ -118,12 +151,9 @@ function chooseDistinct(
   const ofRegion = withPlaced(placed, others);
   const distinct = new Map<string, DistinctRegion>();
   for (const [position, region] of regions.entries()) {
-    const { fusion, key } = regionFusion(placed, region);
-    const known = distinct.get(key);
-    if (known !== undefined) {
-      known.positions.push(position);
-      continue;
-    }
+    const key = at(keys, position);
+    if (distinct.has(key)) continue;
+    const { fusion } = regionFusion(placed, region);
     const listening: Pick<ChooseOptions, "onProgress"> =
       onProgress === undefined
         ? {}
@@ -135,7 +165,6 @@ function chooseDistinct(
     const { picked, considered: ordered, reason } = decide(apart);
     const { candidate: chosen, milliseconds } = picked;
     distinct.set(key, {
-      positions: [position],
       region,
       key,
       choice: { chosen, milliseconds, considered: ordered, reason },

@@ -10,7 +10,6 @@ import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { RegionTemplates } from "../../compile/lower-regions.ts";
 import type { FusionRegion } from "../../compile/region-fusion.ts";
-import type { HasFusionData } from "../../compile/lower.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { withNames } from "../../ir/origin.ts";
 import { opText } from "../../passes/op-text.ts";
@@ -19,14 +18,13 @@ import { simulate } from "../../simulate/simulate.ts";
 import { at, getOrMake } from "../../support/invariant.ts";
 import {
   type CompiledFewer,
-  compiledFewer,
   type CompiledLayers,
-  type FewerLayers,
   further,
   furtherGemms,
-  shortened,
+  type Layered,
+  type RegionsOf,
 } from "../regions/fewer-layers.ts";
-import { compileRegions, withPlaced, withRegionsJoined } from "../regions/compile-regions.ts";
+import { compileRegions, withRegionsJoined } from "../regions/compile-regions.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
@@ -34,71 +32,69 @@ import { type Considered, decide, isSerial, marginOfRegions, predictedTimeText, 
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 export interface DistinctRegion {
-  /** Positions among all regions. */
-  readonly positions: number[];
+  /** The first of the equal ones. */
   readonly region: FusionRegion;
-  /** Equal for these positions alone (`regionFusion`). */
+  /** Equal for equal ones alone (`regionFusion`). */
   readonly key: string;
   readonly choice: Omit<RegionChoice, "ops" | "count">;
   readonly assumptions: readonly string[];
 }
 
+/** What is settled: null for what is not compiled, or has no layers that repeat. */
+export type Settling =
+  | { readonly all: RegionsOf; readonly layers: Layered<RegionsOf> | null }
+  | { readonly all: null; readonly layers: Layered<RegionsOf> };
+
 /**
- * The fastest form of the whole program: the serial one, unless another is surely faster. `fewerLayers`: of many equal
- * layers, only few are compiled.
+ * The fastest form of the whole program: the serial one, unless another is surely faster. Without `all`, only few of
+ * the equal layers are compiled.
  */
 export function settle(
-  source: HasFusionData,
-  found: FoundRegions,
+  { all, layers: shorter }: Settling,
   distinct: readonly DistinctRegion[],
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
-  fewerLayers: boolean,
 ): ScheduleChoice<AnyCompilation> {
-  const { placed } = found;
-  const all: FewerLayers = {
-    ...found,
-    positions: [...found.regions.keys()],
-    tensors: placed.tensors.map(({ id }) => id),
+  const some = all ?? shorter.more;
+  const { placed } = some;
+  /** How many regions the whole program has, or how many equal ones. */
+  const countOf = (key: string | null): number => {
+    const countIn = ({ keys }: FoundRegions): number => keys.filter((each) => key === null || each === key).length;
+    return all === null ? further(countIn(shorter.few), countIn(shorter.more), shorter.missing) : countIn(all);
   };
-  const shorter = shortened(
-    found,
-    all.positions.map((position) => regionAt(distinct, position)?.key ?? ""),
-  );
   const templates: RegionTemplates = new Map();
   const settled = (
     candidate: ScheduleCandidate,
     regions: Settled["regions"],
-    compiled: (of: FewerLayers) => AnyCompilation,
+    compiled: (of: RegionsOf) => AnyCompilation,
   ): Settled => {
     const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
     if (shorter !== null) {
-      const of = (fewer: FewerLayers): CompiledFewer => compiledFewer(source, fewer, compiled(fewer));
+      const of = (part: RegionsOf): CompiledFewer => ({ source: part.source, compilation: compiled(part) });
       const [few, more, missing] = [of(shorter.few), of(shorter.more), shorter.missing];
       const layers = { few, more, missing };
       const predicted = predictLayers(few.compilation.program, more.compilation.program, missing, profile, graph);
-      return { candidate, ...predicted, margin, compiled: () => compiled(all), layers, regions };
+      return { candidate, ...predicted, margin, compiled: () => compiled(some), layers, regions };
     }
-    const compilation = compiled(all);
+    const compilation = compiled(some);
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
     return { candidate, milliseconds, assumptions, margin, compiled: () => compilation, layers: null, regions };
   };
   const withRegions = ({ candidate, apart }: Form, regions: Settled["regions"]): readonly Settled[] => {
-    const apartOf = remembered((of: FewerLayers): AnyCompilation => {
-      const chosen = of.positions.map((position) => regionAt(regions, position)?.choice.chosen ?? serial);
+    const byKey = new Map(regions.map(({ key, choice }) => [key, choice.chosen]));
+    const apartOf = remembered((of: RegionsOf): AnyCompilation => {
+      const chosen = of.keys.map((key) => byKey.get(key) ?? serial);
       const form = withSerialJoined(of, chosen);
       return compileRegions(form, form.candidates, options, templates);
     });
-    const joinedOf = remembered((of: FewerLayers) => withRegionsJoined(apartOf(of)));
-    const some = shorter?.more ?? all;
-    const isSame = joinedOf(some).program === apartOf(some).program;
+    const joinedOf = remembered((of: RegionsOf) => withRegionsJoined(apartOf(of)));
+    const first = shorter?.more ?? some;
+    const isSame = joinedOf(first).program === apartOf(first).program;
     return [settled(candidate, regions, joinedOf), ...(isSame ? [] : [settled(apart, regions, apartOf)])];
   };
-  const compiledSerial = (of: FewerLayers): AnyCompilation => {
+  const compiledSerial = ({ source }: RegionsOf): AnyCompilation => {
     const { lowering, schedule } = serial;
-    const given = { ...(of === all ? options : withPlaced(of.placed, options)), ...lowering };
-    const fusion = of === all ? source : { data: () => of.placed };
-    return compile(fusion, { ...given, streams: candidateStreams, schedule, verify: "off" });
+    return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const whole = canBeSerial ? settled(serial, distinct, compiledSerial) : null;
@@ -114,7 +110,7 @@ export function settle(
       .flatMap(({ regions, ...form }) => withRegions(form, regions)),
   ]);
   const { regions, candidate: chosen, margin } = picked;
-  const layers = fewerLayers ? picked.layers : null;
+  const layers = all === null ? picked.layers : null;
   const compilation = layers?.more.compilation ?? picked.compiled();
   const { milliseconds } = picked.layers === layers ? picked : simulate(compilation.program, profile, { graph });
   const others = considered.filter(({ candidate }) => candidate !== chosen);
@@ -127,22 +123,22 @@ export function settle(
     considered: considered
       .map((each) => (each.candidate === chosen ? { ...each, milliseconds } : each))
       .toSorted((a, b) => a.milliseconds - b.milliseconds),
-    regions: regions.map(({ positions, region, choice }) => ({
-      ops: opsText(region, found.placed),
-      count: positions.length,
+    regions: regions.map(({ key, region, choice }) => ({
+      ops: opsText(region, placed),
+      count: countOf(key),
       ...choice,
     })),
     reason: [
-      headline({ ...picked, milliseconds }, others, found.regions.length, distinct.length),
-      ...regions.map((each) => regionLine(each, found.placed)),
+      headline({ ...picked, milliseconds }, others, countOf(null), distinct.length),
+      ...regions.map((each) => regionLine(each, countOf(each.key), placed)),
     ].join("\n"),
     assumptions: sentences([...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)]),
   };
 }
 
 /** Compiles a form of some layers once. */
-function remembered(compiled: (of: FewerLayers) => AnyCompilation): (of: FewerLayers) => AnyCompilation {
-  const known = new Map<FewerLayers, AnyCompilation>();
+function remembered(compiled: (of: RegionsOf) => AnyCompilation): (of: RegionsOf) => AnyCompilation {
+  const known = new Map<RegionsOf, AnyCompilation>();
   return (of) => getOrMake(known, of, () => compiled(of));
 }
 
@@ -158,10 +154,6 @@ function predictLayers(
   const { milliseconds: ofShort } = simulate(few, profile, { graph, gemmsOfRun });
   const { milliseconds, assumptions } = simulate(more, profile, { graph, gemmsOfRun });
   return { milliseconds: further(ofShort, milliseconds, missing), assumptions };
-}
-
-function regionAt(distinct: readonly DistinctRegion[], position: number): DistinctRegion | undefined {
-  return distinct.find(({ positions }) => positions.includes(position));
 }
 
 function serialOf({ choice }: DistinctRegion): Considered | undefined {
@@ -186,7 +178,7 @@ function inSerial(region: DistinctRegion): DistinctRegion {
 function withSerialJoined(
   { placed, regions }: FoundRegions,
   candidates: readonly ScheduleCandidate[],
-): FoundRegions & { readonly candidates: readonly ScheduleCandidate[] } {
+): Pick<FoundRegions, "placed" | "regions"> & { readonly candidates: readonly ScheduleCandidate[] } {
   const firsts = [...candidates.keys()].filter(
     (position) => position === 0 || ![position - 1, position].every((each) => isSerial(at(candidates, each))),
   );
@@ -233,8 +225,8 @@ function headline(
   ].join("; ");
 }
 
-function regionLine({ positions, region, choice }: DistinctRegion, placed: FusionData): string {
-  return `  ${positions.length} x ${opsText(region, placed)}: ${choice.reason}`;
+function regionLine({ region, choice }: DistinctRegion, count: number, placed: FusionData): string {
+  return `  ${count} x ${opsText(region, placed)}: ${choice.reason}`;
 }
 
 /** The first and the last op, with the user's names of tensors. */

@@ -25,7 +25,7 @@ export function withPlaced<Options extends CompileOptions>(placed: FusionData, o
  * `schedule` nor `streams`. `templates`: of other forms of the program.
  */
 export function compileRegions(
-  { placed, regions }: FoundRegions,
+  { placed, regions }: Pick<FoundRegions, "placed" | "regions">,
   candidates: readonly Pick<ScheduleCandidate, "lowering" | "schedule">[],
   options: CompileOptions,
   templates: RegionTemplates = new Map(),

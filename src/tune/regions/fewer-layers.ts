@@ -1,88 +1,92 @@
 /**
  * The same program with fewer of its equal layers, by which its time is predicted: a program of many layers takes the
- * time of one with few and, for each further layer, what one layer adds. Repetitions of regions are left out of the
- * forward and of the backward pass, those of the same layers.
- *
- *     A BCD BCD BCD BCD F | HI HI HI HI HI     ->     A BCD BCD F | HI HI HI
+ * time of one with few and, for each further layer, what one layer adds. Layers are left out of the Fusion as the user
+ * wrote it, before lowering places any tensor. Those that are left must be lowered alike, however many they are.
  */
 import { type AnyCompilation, compile, type CompileOptions, loweringOf } from "../../compile/compile.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { Program } from "../../commands/program.ts";
-import type { Tensor, TensorId } from "../../ir/domain.ts";
-import { outputsOf } from "../../ir/ops/op.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
 import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { regionFusion } from "../../compile/region-fusion.ts";
-import { withPlaced } from "./compile-regions.ts";
-import { cutRegions, findRegions, type FoundRegions } from "./split-regions.ts";
+import { withoutLayers } from "./leave-out-layers.ts";
+import { homesOf, layersOf } from "./repeated-ops.ts";
+import { findRegions, type FoundRegions } from "./split-regions.ts";
 
-/** A program with fewer layers. */
-export interface FewerLayers extends FoundRegions {
-  /** By region: its position in the whole program. */
-  readonly positions: readonly number[];
-  /** By tensor: its number in the whole program. */
-  readonly tensors: readonly TensorId[];
-}
-
-export interface Shortened {
-  readonly few: FewerLayers;
+/** A program of many layers. */
+export interface Layered<Part> {
+  /** With few of its layers. */
+  readonly few: Part;
   /** With one layer more than `few`. */
-  readonly more: FewerLayers;
+  readonly more: Part;
   /** How many layers `more` lacks. */
   readonly missing: number;
 }
 
-/** A program with fewer layers, compiled. */
+/** A program of many layers, as the user wrote it. */
+export interface FewerLayers extends Layered<HasFusionData> {
+  /** With one layer more in each, for layers that are lowered as their neighbours let them. Null for those. */
+  readonly larger: (() => FewerLayers | null) | null;
+}
+
+/** A program with few of its layers, compiled. */
 export interface CompiledFewer {
   readonly source: HasFusionData;
-  /** The same with only the user's annotations. */
-  readonly written: FusionData;
   readonly compilation: AnyCompilation;
 }
 
-/** A program of many layers, of which few were compiled. */
-export interface CompiledLayers {
-  /** How many layers `more` lacks. */
-  readonly missing: number;
-  readonly few: CompiledFewer;
-  /** With one layer more than `few`. */
-  readonly more: CompiledFewer;
+export type CompiledLayers = Layered<CompiledFewer>;
+
+/** Null where no layers repeat, or some of them cannot be left out. */
+export function withFewerLayers(whole: FusionData): FewerLayers | null {
+  const homes = homesOf(whole);
+  const runs = layersOf(whole, homes);
+  if (runs === null) return null;
+  const counts = runs.map(({ count }) => count);
+  // The longest run keeps a layer on both sides of the gap. A run that lacks the last layer of another has one less.
+  const most = Math.min(Math.max(...counts) - 2, Math.min(...counts) - 1);
+  const without = (removed: number): HasFusionData | null => {
+    const data = withoutLayers(whole, homes, runs, removed);
+    return data === null ? null : { data: () => data };
+  };
+  const layered = (few: HasFusionData | null, removed: number): FewerLayers | null => {
+    const more = without(removed - 1);
+    if (few === null || more === null) return null;
+    const larger = removed === most ? (): FewerLayers | null => layered(more, removed - 1) : null;
+    return { few, more, missing: removed - 1, larger };
+  };
+  return layered(without(most), most);
 }
 
-/** Not verified. Null where no layers repeat, or some of them cannot be left out. */
-export function compileFewerLayers(source: HasFusionData, options: CompileOptions): CompiledLayers | null {
-  const found = findRegions(source, loweringOf(options));
-  if (found === null || found.regions.length < fewestRepetitions) return null;
-  const shorter = shortened(
-    found,
-    found.regions.map((region) => regionFusion(found.placed, region).key),
-  );
-  if (shorter === null) return null;
-  const compiled = (fewer: FewerLayers): CompiledFewer => {
-    const { placed } = fewer;
-    const given = { ...withPlaced(placed, options), verify: "off" } as const;
-    return compiledFewer(source, fewer, compile({ data: () => placed }, given));
-  };
-  return { few: compiled(shorter.few), more: compiled(shorter.more), missing: shorter.missing };
+/** A program and its regions. */
+export interface RegionsOf extends FoundRegions {
+  readonly source: HasFusionData;
 }
 
-/** `whole`: as the user wrote it. */
-export function compiledFewer(
-  whole: HasFusionData,
-  { placed, tensors }: FewerLayers,
-  compilation: AnyCompilation,
-): CompiledFewer {
-  const before = whole.data();
-  const own = (id: TensorId): Tensor | undefined => before.tensors[at(tensors, id)];
-  const written: FusionData = {
-    ...placed,
-    tensors: placed.tensors.map((tensor) => ({ ...tensor, mesh: own(tensor.id)?.mesh ?? null })),
-    // Without gathers that the regions have.
-    ops: placed.ops.filter(({ output }) => own(output) !== undefined),
-  };
-  return { source: { data: () => placed }, written, compilation };
+/** Null if those with few layers have other regions than those with one layer more. */
+export function regionsOfFewer(layers: FewerLayers, given: Partial<LoweringOptions>): Layered<RegionsOf> | null {
+  const { few, more, missing, larger } = layers;
+  const [ofFew, ofMore] = [findRegions(few, given), findRegions(more, given)];
+  if (ofFew === null || ofMore === null) return null;
+  const isKnown = ({ keys }: FoundRegions, others: FoundRegions): boolean =>
+    others.keys.every((key) => keys.includes(key));
+  if (isKnown(ofFew, ofMore) && isKnown(ofMore, ofFew))
+    return { few: { source: few, ...ofFew }, more: { source: more, ...ofMore }, missing };
+  const next = larger?.() ?? null;
+  return next === null ? null : regionsOfFewer(next, given);
+}
+
+/** Not verified. Null if the layers are not lowered alike. */
+export function compileFewerLayers(layers: FewerLayers, options: CompileOptions): CompiledLayers | null {
+  const found = regionsOfFewer(layers, loweringOf(options));
+  if (found === null) return null;
+  const compiled = ({ source }: RegionsOf): CompiledFewer => ({
+    source,
+    compilation: compile(source, { ...options, verify: "off" }),
+  });
+  return { few: compiled(found.few), more: compiled(found.more), missing: found.missing };
 }
 
 /** Of a program with so many layers more than that of which `more` is, which has one more than that of `few`. */
@@ -94,118 +98,4 @@ export function further(few: number, more: number, missing: number): number {
 export function furtherGemms(few: Program, more: Program, missing: number, profile: MachineProfile): readonly number[] {
   const ofFew = gemmMicroseconds(few, profile);
   return gemmMicroseconds(more, profile).map((ofMore, rank) => further(at(ofFew, rank), ofMore, missing));
-}
-
-/** Of fewer repetitions, compiling the shorter programs takes as long as compiling the whole. */
-const fewestRepetitions = 12;
-
-/** `keys`: by region, equal for equal ones. Null where no layers repeat, or some of them cannot be left out. */
-export function shortened(found: FoundRegions, keys: readonly string[]): Shortened | null {
-  const runs = repetitionsIn(keys);
-  if (runs.length === 0) return null;
-  const repeated = Math.min(...runs.map(({ count }) => count));
-  const [few, more] = [2, 3].map((kept) => without(found, keys, runs, repeated - kept));
-  return few === null || few === undefined || more === null || more === undefined
-    ? null
-    : { few, more, missing: repeated - 3 };
-}
-
-/** Regions from `start` on that repeat every `period`. */
-interface Repetition {
-  readonly start: number;
-  readonly period: number;
-  readonly count: number;
-}
-
-function repetitionsIn(keys: readonly string[]): readonly Repetition[] {
-  const runs: Repetition[] = [];
-  for (let start = 0; start < keys.length;) {
-    let longest: Repetition | null = null;
-    for (let period = 1; start + fewestRepetitions * period <= keys.length; period++) {
-      let end = start + period;
-      while (end < keys.length && keys[end] === keys[end - period]) end++;
-      const count = Math.floor((end - start) / period);
-      if (count < fewestRepetitions) continue;
-      if (longest === null || count * period > longest.count * longest.period) longest = { start, period, count };
-    }
-    if (longest !== null) runs.push(longest);
-    start += longest === null ? 1 : longest.count * longest.period;
-  }
-  return runs;
-}
-
-/** Regions that are left out: `end` is that of the last. */
-interface Gap {
-  readonly start: number;
-  readonly end: number;
-  readonly period: number;
-}
-
-/** More combinations of gaps are not tried. */
-const mostTried = 1000;
-
-/** The program without so many repetitions of each run, if the layers that these belong to can be found. */
-function without(
-  found: FoundRegions,
-  keys: readonly string[],
-  runs: readonly Repetition[],
-  removed: number,
-): FewerLayers | null {
-  // The first run is cut after its first repetition; where the others are cut follows from what they read.
-  const [first, ...others] = runs.map(({ start, period, count }, run) => {
-    const starts = run === 0 ? 1 : (count - removed - 1) * period + 1;
-    return Array.from({ length: starts }, (_, i): Gap => {
-      const from = start + period + i;
-      return { start: from, end: from + removed * period, period };
-    });
-  });
-  const tried = [first ?? [], ...others].reduce((product, gaps) => product * gaps.length, 1);
-  if (tried > mostTried) return null;
-  const all = others.reduce<readonly (readonly Gap[])[]>(
-    (chosen, gaps) => chosen.flatMap((earlier) => gaps.map((gap) => [...earlier, gap])),
-    (first ?? []).map((gap) => [gap]),
-  );
-  for (const gaps of all) {
-    const made = withGaps(found, gaps);
-    if (made?.regions.every((region, i) => regionFusion(made.placed, region).key === keys[at(made.positions, i)]))
-      return made;
-  }
-  return null;
-}
-
-/** Null if regions read what is left out, other than from a layer before theirs, in whose place there is another. */
-function withGaps({ placed, regions }: FoundRegions, gaps: readonly Gap[]): FewerLayers | null {
-  const gapOf = (position: number): Gap | undefined =>
-    gaps.find(({ start, end }) => start <= position && position < end);
-  const madeIn = new Map(regions.flatMap(({ outputs }, position) => outputs.map((id) => [id, position] as const)));
-  /** The tensor in the place of one that a region reads; undefined if there is none. */
-  const current = (id: TensorId, reader: number): TensorId | undefined => {
-    const maker = madeIn.get(id);
-    const gap = maker === undefined ? undefined : gapOf(maker);
-    if (maker === undefined || gap === undefined) return id;
-    const before = maker - (gap.end - gap.start);
-    if (before < gap.start - gap.period || reader - maker > 2 * gap.period) return undefined;
-    return at(regions, before).outputs[at(regions, maker).outputs.indexOf(id)];
-  };
-  const positions = [...regions.keys()].filter((position) => gapOf(position) === undefined);
-  const ops = [];
-  const starts: number[] = [];
-  for (const position of positions) {
-    const region = at(regions, position);
-    const replaced = new Map<TensorId, TensorId>();
-    for (const id of region.inputs) {
-      const other = current(id, position);
-      if (other === undefined) return null;
-      replaced.set(id, other);
-    }
-    starts.push(ops.length);
-    for (const op of region.ops) ops.push({ ...op, inputs: op.inputs.map((id) => replaced.get(id) ?? id) });
-  }
-  const read = new Set(ops.flatMap(({ inputs }) => inputs));
-  const made = new Set(ops.flatMap(outputsOf));
-  const inputs = placed.inputs.filter((id) => read.has(id));
-  const outputs = placed.outputs.filter((id) => made.has(id) || inputs.includes(id));
-  const { fusion, order: tensors } = regionFusion(placed, { ops, inputs, outputs });
-  const shorter = fusion.data();
-  return { placed: shorter, regions: cutRegions(shorter, starts), positions, tensors };
 }

@@ -6,7 +6,7 @@
  *
  * Ops that lowering joins stay together: those of one loop, of one kernel, and those that share a communication.
  */
-import type { FusionRegion } from "../../compile/region-fusion.ts";
+import { type FusionRegion, regionFusion } from "../../compile/region-fusion.ts";
 import { decomposedData, type HasFusionData, resolveLoweringOptions } from "../../compile/lower.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Statement } from "../../host/nodes.ts";
@@ -180,13 +180,16 @@ export function cutRegions(placed: FusionData, starts: readonly number[]): reado
 export interface FoundRegions {
   readonly placed: FusionData;
   readonly regions: readonly FusionRegion[];
+  /** By region: equal for equal ones. */
+  readonly keys: readonly string[];
 }
 
 /** Null for a Fusion that cannot be lowered with these options. */
 export function findRegions(fusion: HasFusionData, given: Partial<LoweringOptions>): FoundRegions | null {
   try {
     const { placed, decomposed } = withGathers(decomposedData(fusion, given), given);
-    return { placed, regions: splitRegions({ placed, decomposed, groups: groupsOf(decomposed, given) }) };
+    const regions = splitRegions({ placed, decomposed, groups: groupsOf(decomposed, given) });
+    return { placed, regions, keys: regions.map((region) => regionFusion(placed, region).key) };
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;

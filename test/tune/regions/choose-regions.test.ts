@@ -11,12 +11,10 @@ import { decide } from "../../../src/tune/choose/decide.ts";
 import { compile } from "../../../src/compile/compile.ts";
 import { simulate } from "../../../src/simulate/simulate.ts";
 import { candidateStreams, serial } from "../../../src/tune/choose/candidates.ts";
-import { shortened } from "../../../src/tune/regions/fewer-layers.ts";
-import { findRegions, type FoundRegions } from "../../../src/tune/regions/split-regions.ts";
-import { regionFusion } from "../../../src/compile/region-fusion.ts";
+import { findRegions } from "../../../src/tune/regions/split-regions.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { shardedModels } from "../../support/sharded-models.ts";
-import { gatherAndScatter, mlpLayers, pairs } from "./pairs.ts";
+import { gatherAndScatter, pairs } from "./pairs.ts";
 
 const profile = profileOf("2xH200");
 
@@ -37,7 +35,7 @@ describe("regions", () => {
 
   it("are equal if they differ in numbers and names alone", () => {
     const found = findRegions(pairs(2, 8, [4, 4, 4, 6], "float"), {});
-    const keys = (found?.regions ?? []).map((region) => found && regionFusion(found.placed, region).key);
+    const keys = found?.keys ?? [];
     expect(keys).toHaveLength(3);
     expect(keys[1]).toBe(keys[0]);
     expect(keys[2]).not.toBe(keys[0]);
@@ -130,34 +128,6 @@ describe("regions", () => {
 });
 
 describe("a program of many layers", () => {
-  const keysOf = (fusion: Fusion): { readonly found: FoundRegions; readonly keys: readonly string[] } => {
-    const found = findRegions(fusion, {}) ?? { placed: fusion.data(), regions: [] };
-    return { found, keys: found.regions.map((region) => regionFusion(found.placed, region).key) };
-  };
-
-  it("has the regions of one with fewer, in both passes", () => {
-    const { found, keys } = keysOf(mlpLayers(16));
-    const shorter = shortened(found, keys);
-    expect(shorter?.missing).toBeGreaterThan(10);
-    for (const [part, missing] of [
-      [shorter?.few, (shorter?.missing ?? 0) + 1],
-      [shorter?.more, shorter?.missing ?? 0],
-    ] as const) {
-      const own = part?.regions.map((region) => regionFusion(part.placed, region).key) ?? [];
-      const asBuilt = keysOf(mlpLayers(16 - missing)).keys;
-      expect(own).toHaveLength(asBuilt.length);
-      expect(own.every((key, i) => key === asBuilt[i])).toBe(true);
-      expect(own.every((key, i) => key === keys[part?.positions[i] ?? -1])).toBe(true);
-    }
-  });
-
-  it("is not shortened where only one pass repeats", () => {
-    const { found, keys } = keysOf(mlpLayers(16));
-    const apart = keys.map((key, i) => (i < keys.length / 2 ? key : `${key} ${i}`));
-    expect(shortened(found, keys)).not.toBeNull();
-    expect(shortened(found, apart)).toBeNull();
-  });
-
   it("is predicted from fewer of them, and compiled once", () => {
     const fusion = pairs(2, 4096, Array<number>(16).fill(4096), "bfloat16");
     const options = { devices: 2, verify: "off" } as const;
