@@ -159,8 +159,8 @@ export function explainCompiled(
   options: ExplainCompiledOptions,
 ): Explanation {
   const { profile, measured: _, all: __, graph: ___, ...compiling } = options;
-  const serialProgram = ({ source: own, compilation: { program } }: OneCompiled): Program | null =>
-    profile === null ? null : serialOf(own, compiling, program.ranks.length);
+  const serialProgram = ({ source: own, compilation: { program }, serial = null }: OneCompiled): Program | null =>
+    serial ?? (profile === null ? null : serialOf(own, compiling, program.ranks.length));
   if (layers === null || profile === null) {
     const whole = { source, compilation, choice };
     return explainOne(whole, serialProgram(whole), options);
@@ -191,6 +191,8 @@ export function explainCompiled(
 
 interface OneCompiled extends Pick<CompiledToExplain, "compilation" | "choice"> {
   readonly source: ProgramSource;
+  /** Its serial form, if it is known. */
+  readonly serial?: Program | null;
 }
 
 function explainOne(

@@ -4,9 +4,12 @@ import { describe, expect, it } from "vitest";
 import { explain, type Explanation } from "@braid-compiler/braid";
 import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
+import { compileToExplain } from "../../src/explain/explain.ts";
 import { furtherPeakBytes } from "../../src/explain/layer-memory.ts";
 import { equalEntries, equalRegions, withoutNumbers } from "../../src/explain/layers.ts";
+import { serialOf } from "../../src/explain/serial-program.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { withFewerLayers } from "../../src/tune/regions/fewer-layers.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { mlpLayers, pairs } from "../tune/regions/pairs.ts";
 
@@ -58,6 +61,15 @@ describe.each(["as-written", "auto"] as const)("16 layers, %s", (schedule) => {
       ).map(({ entries, count }) => [withoutNumbers(entries[0]?.reason ?? ""), count]);
     expect(new Map(reasons(short))).toEqual(new Map(reasons(whole)));
   });
+});
+
+it("are compared with the serial form that was among the choices", () => {
+  const fusion = mlpLayers(16, [4096, 2048, 4096], "bfloat16");
+  const options = { devices: 2, on: "cuda", verify: "off" } as const;
+  const { layers } = compileToExplain(fusion, options, profile, withFewerLayers(fusion.data()));
+  const { source, serial = null } = layers?.few ?? { source: fusion };
+  expect(serial).not.toBeNull();
+  expect(serial).toEqual(serialOf(source, options));
 });
 
 it("need most where the backward pass begins, though few layers need most before", () => {

@@ -62,6 +62,11 @@ export function settle(
     const countIn = ({ keys }: FoundRegions): number => keys.filter((each) => key === null || each === key).length;
     return all === null ? further(countIn(shorter.few), countIn(shorter.more), shorter.missing) : countIn(all);
   };
+  const compiledSerial = remembered(({ source }: RegionsOf): AnyCompilation => {
+    const { lowering, schedule } = serial;
+    return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
+  });
+  const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const templates: RegionTemplates = new Map();
   const settled = (
     candidate: ScheduleCandidate,
@@ -70,7 +75,11 @@ export function settle(
   ): Settled => {
     const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
     if (shorter !== null) {
-      const of = (part: RegionsOf): CompiledFewer => ({ source: part.source, compilation: compiled(part) });
+      const of = (part: RegionsOf): CompiledFewer => ({
+        source: part.source,
+        compilation: compiled(part),
+        serial: canBeSerial ? compiledSerial(part).program : null,
+      });
       const [few, more, missing] = [of(shorter.few), of(shorter.more), shorter.missing];
       const layers = { few, more, missing };
       const predicted = predictLayers(few.compilation.program, more.compilation.program, missing, profile, graph);
@@ -92,11 +101,6 @@ export function settle(
     const isSame = joinedOf(first).program === apartOf(first).program;
     return [settled(candidate, regions, joinedOf), ...(isSame ? [] : [settled(apart, regions, apartOf)])];
   };
-  const compiledSerial = ({ source }: RegionsOf): AnyCompilation => {
-    const { lowering, schedule } = serial;
-    return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
-  };
-  const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const whole = canBeSerial ? settled(serial, distinct, compiledSerial) : null;
   const forms = [
     { ...byRegion, regions: distinct },

@@ -35,6 +35,8 @@ export interface FewerLayers extends Layered<HasFusionData> {
 export interface CompiledFewer {
   readonly source: HasFusionData;
   readonly compilation: AnyCompilation;
+  /** The serial form, if it was compiled. */
+  readonly serial: Program | null;
 }
 
 export type CompiledLayers = Layered<CompiledFewer>;
@@ -85,6 +87,7 @@ export function compileFewerLayers(layers: FewerLayers, options: CompileOptions)
   const compiled = ({ source }: RegionsOf): CompiledFewer => ({
     source,
     compilation: compile(source, { ...options, verify: "off" }),
+    serial: null,
   });
   return { few: compiled(found.few), more: compiled(found.more), missing: found.missing };
 }

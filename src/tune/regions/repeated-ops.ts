@@ -5,12 +5,11 @@
  *
  * Layers of the backward pass read what the forward pass has made, from its last layer to its first.
  */
-import type { TensorId } from "../../ir/domain.ts";
+import type { IterDomain, IterDomainId, TensorDomain, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { exactText } from "../../compile/region-fusion.ts";
-import { copyTensor } from "../../passes/edit/tensor-edit.ts";
-import { at, getOrMake } from "../../support/invariant.ts";
+import { at, getOrMake, makeId } from "../../support/invariant.ts";
 
 /** Ops from position `start` on that repeat every `period`. */
 export interface Repetition {
@@ -66,15 +65,34 @@ function keysOf(fusion: FusionData): readonly string[] {
   const roles = rolesOf(fusion);
   const numbers = new Map<string, number>();
   const tensorKeys = fusion.tensors.map((tensor) => {
-    const { dtype, memory, domain, mesh } = copyTensor({ tensors: [], iterDomainCount: 0 }, tensor);
-    const key = exactText([dtype, memory, domain, mesh?.toString(), roles.get(tensor.id)]);
+    const { dtype, memory, domain, mesh } = tensor;
+    const key = `${dtype} ${memory} ${String(mesh)} ${roles.get(tensor.id) ?? ""} ${domainText(domain)}`;
     return getOrMake(numbers, key, () => numbers.size);
   });
   const keyOf = (id: TensorId): number => at(tensorKeys, id);
   return fusion.ops.map((op) => {
     const { inputs, output: _, further: __, ...rest } = op;
-    return exactText([rest, inputs.map(keyOf), outputsOf(op).map(keyOf)]);
+    return `${exactText(rest)} ${inputs.map(keyOf).join()} ${outputsOf(op).map(keyOf).join()}`;
   });
+}
+
+/** Equal for domains that differ in numbers of axes alone. */
+function domainText({ logical, transforms, loop, allocation }: TensorDomain): string {
+  const ids = new Map<IterDomainId, IterDomainId>();
+  const idOf = (id: IterDomainId): IterDomainId => getOrMake(ids, id, () => makeId<IterDomainId>(ids.size));
+  const axesText = (axes: readonly IterDomain[]): string =>
+    axes
+      .map(({ id, iterType, parallelType, extent }) => {
+        const size = extent.kind === "constant" ? extent.value : exactText(extent);
+        return `${idOf(id)} ${iterType} ${parallelType} ${size}`;
+      })
+      .join();
+  const steps = transforms.map((each) =>
+    each.kind === "split"
+      ? `${idOf(each.input)} ${idOf(each.outer)} ${idOf(each.inner)} ${each.factor} ${each.innerSplit}`
+      : `${idOf(each.outer)} ${idOf(each.inner)} ${idOf(each.output)}`,
+  );
+  return [axesText(logical), steps.join(), axesText(loop), allocation && axesText(allocation)].join("; ");
 }
 
 /** What tensors are beside operands and results of ops. */
