@@ -59,7 +59,7 @@ export function withoutLayers(
   const derivations: Derivation[] = [];
   for (const derivation of whole.derivations ?? []) {
     const uses = usesOf(derivation, isLeft, current, madeOf);
-    const left = uses === null ? null : derivationOf({ ...derivation, uses }, isLeft, homes, ops);
+    const left = uses === null ? null : derivationOf({ ...derivation, uses }, isLeft, current, homes, ops);
     if (left === null) return null;
     derivations.push(left);
   }
@@ -121,20 +121,23 @@ function usesOf(
   return left;
 }
 
-/** Null if what was differentiated is left out. */
+/** Null if what was differentiated is left out, or has no place among what is left. */
 function derivationOf(
   { of, cotangents, wrt, gradients, ops: before, uses, whole }: Derivation,
   isLeft: (id: TensorId) => boolean,
+  current: (id: TensorId) => TensorId | undefined,
   homes: ReadonlyMap<TensorId, Home>,
   ops: ReadonlyMap<TensorId, Op>,
 ): Derivation | null {
   const areLeft = [...of, ...cotangents].every((id) => id === null || isLeft(id));
   if (whole !== undefined || !areLeft) return null;
-  const kept = [...wrt.keys()].filter((i) => isLeft(at(wrt, i)));
+  const kept = [...wrt.keys()].filter((i) => isLeft(gradients[i] ?? at(wrt, i)));
+  const differentiated = kept.map((i) => current(at(wrt, i)));
+  if (differentiated.includes(undefined)) return null;
   return {
     of,
     cotangents,
-    wrt: kept.map((i) => at(wrt, i)),
+    wrt: differentiated.flatMap((id) => id ?? []),
     gradients: kept.map((i) => at(gradients, i)),
     ops: before.flatMap((op) => ops.get(op.output) ?? (homes.has(op.output) ? [] : [op])),
     uses,

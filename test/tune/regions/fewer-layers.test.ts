@@ -1,6 +1,6 @@
 /** Programs of many equal layers, and the same with few of them. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, gelu, gradients, linear, type TensorView } from "@braid-compiler/braid";
+import { add, DeviceMesh, Fusion, gelu, gradients, linear, mul, type TensorView } from "@braid-compiler/braid";
 import { placedData } from "../../../src/compile/lower.ts";
 import { regionFusion } from "../../../src/compile/region-fusion.ts";
 import type { FusionData } from "../../../src/ir/fusion-data.ts";
@@ -22,6 +22,7 @@ const models = {
   "MLPs, both passes": async (layers: number) => Promise.resolve(mlpLayers(layers)),
   "MLPs whose results are placed, both passes": async (layers: number) =>
     Promise.resolve(layersWith({ count: layers, differs: "nothing" })),
+  "products with the input, both passes": async (layers: number) => Promise.resolve(productsWithInput(layers)),
   "MLPs between others": async (layers: number) => Promise.resolve(layersBetween(layers)),
   "Llama, forward": async (layers: number) => llama(layers, 0),
   "Llama, both passes": async (layers: number) => llama(layers, 1),
@@ -62,6 +63,19 @@ describe.each(Object.keys(models) as (keyof typeof models)[])("%s", (name) => {
     }
   });
 });
+
+/** The first reader of a weight and what makes its gradient are not in the same of the layers that are found. */
+function productsWithInput(count: number): Fusion {
+  const f = new Fusion();
+  const [x, dz] = [f.input([8, 16]), f.input([8, 16])];
+  const weights = Array.from({ length: count }, () => f.input([16, 16]));
+  for (const tensor of f.inputs) tensor.setDeviceMesh(DeviceMesh.range(2));
+  for (const weight of weights) weight.outerSplit(1, 2).parallelize("DIDx");
+  const z = weights.reduce((y, weight) => mul(gelu(gelu(linear(y, weight), "tanh"), "tanh"), x), x);
+  f.output(z);
+  for (const each of gradients(f, { of: [z], cotangents: [dz], wrt: weights })) if (each !== null) f.output(each);
+  return f;
+}
 
 /** MLPs of which the first and the last are lowered otherwise than those between them. */
 function layersBetween(count: number): Fusion {
