@@ -5,7 +5,9 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
+import type { Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
+import { outputsOf } from "../ir/ops/op.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { scopesOf } from "../host/traverse.ts";
 import {
@@ -57,7 +59,7 @@ export function lowerRanks(
   const { onPass, ...lowering } = given;
   const options = resolveLoweringOptions(lowering);
   const { placed, decomposed } = decompose(fusion.data(), { rank: 0, options }, onPass);
-  const lowered = lowerByClass(decomposed.tensors, devices, (rank, rules) => {
+  const lowered = lowerByClass(usedTensors(decomposed), devices, (rank, rules) => {
     const heard: Parameters<PassObserver>[0][] = [];
     const host = segmentFusion(decomposed, { rank, rules, options }, (event) => heard.push(event));
     return { host, heard };
@@ -66,6 +68,12 @@ export function lowerRanks(
   for (const { made } of lowered) for (const event of made.heard) onPass?.(event);
   const classes = lowered.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
   return { placed, decomposed, classes, hosts: hostsOf(classes) };
+}
+
+/** Passes leave others, such as what only an attention in one kernel has. */
+function usedTensors({ tensors, ops, inputs, outputs }: FusionData): readonly Tensor[] {
+  const used = new Set([...inputs, ...outputs, ...ops.flatMap((op) => [...op.inputs, ...outputsOf(op)])]);
+  return tensors.filter(({ id }) => used.has(id));
 }
 
 /** A Fusion as the passes on it leave it, before any rank's host program. Throws what `lower` throws. */

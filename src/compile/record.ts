@@ -73,7 +73,9 @@ export function recordAll(
   const together: AlikeRecording[] = [];
   for (const { ranks, host, rules } of classes) {
     const attempt = (part: readonly number[]): AlikeRecording | null =>
-      part.length < fewestAlike ? null : recordAlike(host, rules, part, options, common);
+      part.length < (oneReplica === undefined ? fewestAlike : 2)
+        ? null
+        : recordAlike(host, rules, part, options, common);
     for (const { ranks: own, made } of byClass(ranks, attempt)) {
       onProgress?.("recording ranks", lists.length, count);
       if (made !== null) together.push(made);

@@ -65,7 +65,8 @@ function whatIfText(
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
-  const { run, isMeasured, predicted, serial, peakBytes, bubble, layers } = explanation;
+  const { run, isMeasured, predicted, serial, peakBytes, bubble, layers, compilation } = explanation;
+  const ranks = compilation.program.ranks.length;
   const { milliseconds, floor, exposed, overlap } = run;
   const beside = (of: (run: ExplainedRun) => number): string =>
     isMeasured && predicted !== null ? ` (${timeText(of(predicted))} predicted)` : "";
@@ -94,6 +95,11 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ? []
       : [`bubble ${percentText(bubble)}: the mean share of the time in which a device runs no kernel`]),
     ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
+    ...(ranks === flags.devices
+      ? []
+      : [
+          `replicas: ${counted(flags.devices / ranks, "group")} of ${counted(ranks, "device")} exchange nothing; one is explained`,
+        ]),
     ...(layers === null ? [] : [layersText(layers)]),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];

@@ -63,20 +63,22 @@ const fewestRanks = 4;
 /** Drafts take more memory than their Program. A search comes back to few Programs at a time. */
 const mostKept = 4;
 
+/** By Program: what `keepSymmetry` notes. The next rewrite may have another reader. */
+const keptGroups = new WeakMap<Program, RankGroup>();
+
 /** `byClass`: whether one rank of each class is edited, where that is possible. */
 export function createDraftReader(byClass = true): DraftReader {
   const cache = createTouchCache();
   const kept = new Map<Program, ReadProgram>();
-  const groups = new WeakMap<Program, RankGroup>();
   /** Parts of a Program, and most of what rewrites make of it, have its buffers. */
   const images = new WeakMap<Program["buffers"], BufferImages>();
   const symmetry = (program: Program): RankGroup | null => {
     if (!byClass || program.ranks.length < fewestRanks) return null;
-    return groups.get(program) ?? symmetryOf(program);
+    return keptGroups.get(program) ?? symmetryOf(program);
   };
   return {
     symmetry,
-    keepSymmetry: (made, group) => void groups.set(made, group),
+    keepSymmetry: (made, group) => void keptGroups.set(made, group),
     bufferImages: (program) => {
       const found = getOrMake(images, program.buffers, () => bufferImages(program));
       return found;
