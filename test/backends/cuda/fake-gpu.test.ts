@@ -27,16 +27,16 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     const { statuses, printed } = await runRanks(fakes, 2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(16);
+    expect(lines).toHaveLength(17);
     expect(statuses).toEqual([0, 0]);
     const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
     const count = (name: string): number => calls.filter((call) => call === name).length;
     // Ring and gather map peers' memory; every mapping is given back.
     expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
     expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
-    // 16 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
-    expect(count("cuStreamBeginCapture")).toBe(32);
-    expect(count("cuGraphLaunch")).toBe(16 * 2 * 8);
+    // 17 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(34);
+    expect(count("cuGraphLaunch")).toBe(17 * 2 * 8);
     // The sum's kernel, of several blocks that count themselves, took in the signals and waits around it.
     const withBarriers = readdirSync(fakes.folder).filter(
       (name) =>

@@ -349,7 +349,8 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceLine(text, "asm(\"cvt.rn.satfinite.e5m2x2.f32 ", "y = emulate_float_to_e5m2(x);");
   replaceLine(text, "asm volatile(\"st.release.sys.global.u32 ", "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);");
   replaceLine(text, "asm volatile(\"ld.acquire.sys.global.u32 ", "x = emulate_look(word);");
-  bool barriers = text.find("__syncthreads") != std::string::npos || text.find("__shfl") != std::string::npos;
+  bool barriers = false;
+  for (const char *name : {"__syncthreads", "__shfl", "__ballot"}) barriers |= text.find(name) != std::string::npos;
   size_t open = text.find("braid_kernel(") + 13;
   std::string list = text.substr(open, text.find(") {", open) - open);
   size_t parameters = list.empty() ? 0 : 1;

@@ -3,7 +3,7 @@ import process from "node:process";
 import { createCudaBackend } from "../../../../src/cuda.ts";
 import { DeviceMesh } from "../../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../../src/ir/api/fusion.ts";
-import { add, matmul, scaledLinear, set, sum } from "../../../../src/ir/api/ops.ts";
+import { add, matmul, scaledLinear, scatterAdd, set, sum } from "../../../../src/ir/api/ops.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../../src/passes/options.ts";
@@ -64,6 +64,14 @@ const programs: Readonly<Record<string, () => Fusion>> = {
     x.axis(1).parallelize("DIDx");
     return f;
   },
+  // A kernel whose lanes vote.
+  scatter: () => {
+    const f = new Fusion();
+    const [x, index, source] = [f.input([40], "float"), f.input([70], "int"), f.input([70], "float")];
+    f.output(scatterAdd(x, 0, index, source));
+    for (const tensor of f.inputs) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    return f;
+  },
   // One device's chunk of the contraction after the other, the first operand read transposed.
   contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
 };
@@ -91,7 +99,9 @@ let failed = false;
 for (const [name, build] of Object.entries(programs)) {
   const expectations = expectationsOf(build());
   const scheduled: Idiom = { backend: "cuda", protocol: "get", schedule };
-  for (const lowering of name === "ring" ? [...idioms, scheduled] : idioms) {
+  // Nothing moves between the devices of a scatter.
+  const wanted = name === "scatter" ? idioms.slice(0, 1) : idioms;
+  for (const lowering of name === "ring" ? [...wanted, scheduled] : wanted) {
     const on = createCudaBackend({ rendezvous: world, graph: "on", timeout: 20 });
     const problems = await checkCase(build(), expectations, { ...lowering, rank: world.rank, devices, on, repeat: 3 });
     failed ||= problems.length > 0;
