@@ -19,6 +19,8 @@ import { lowerRanks } from "../../src/compile/lower.ts";
 import { recordAll } from "../../src/compile/record.ts";
 import { createDraftReader } from "../../src/schedule/draft/draft-reader.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
+import { buildGraph } from "../properties/annotated-graphs.ts";
+import type { GraphStep } from "../properties/graph-ops.ts";
 import { buildFusion, recipes } from "../support/random-fusion.ts";
 
 const devices = 8;
@@ -29,10 +31,10 @@ const schedules: readonly ScheduleOptions[] = [
   { dropSignals: true, inPlace: true, splitChunks: 3, gemmSums: true, computeStreams: 2, copyStream: "dedicated" },
 ];
 
-function linked(fusion: Fusion, { protocol, ...lowering }: Omit<LowerOptions, "rank">): Program {
+function linked(fusion: Fusion, { protocol, ...lowering }: Omit<LowerOptions, "rank">, on = devices): Program {
   const given = { backend: "cuda", ...lowering } as const;
-  const { classes } = lowerRanks(fusion, devices, given);
-  return link(recordAll(classes, { devices, ...(protocol === undefined ? {} : { protocol }) }));
+  const { classes } = lowerRanks(fusion, on, given);
+  return link(recordAll(classes, { devices: on, ...(protocol === undefined ? {} : { protocol }) }));
 }
 
 /** How many schedules were applied by class. Fails if one of them makes another Program than rank by rank. */
@@ -123,6 +125,35 @@ describe("one rank of a class is rewritten as all are, in", () => {
   it("an MLP on two dimensions of devices", () => {
     expect(countByClass(linked(mlp(), {}))).toBe(3);
     expect(countByClass(linked(mlp(), { backend: "nccl" }))).toBeGreaterThan(0);
+  });
+  it("a graph whose copies in a row begin elsewhere on each device", () => {
+    const step = (op: number, operand: number, other: number, size: number): GraphStep => ({
+      op,
+      operand,
+      other,
+      size,
+    });
+    const { fusion } = buildGraph({
+      grid: 3,
+      shape: [3, 4],
+      symbolic: false,
+      inputs: [
+        { x: 2, y: 0, bare: false },
+        { x: 2, y: 3, bare: false },
+        { x: 0, y: 3, bare: false },
+        { x: 0, y: 0, bare: true },
+      ],
+      steps: [
+        step(12, 7, 1, 2),
+        step(3, 5, 6, 0),
+        step(3, 7, 2, 5),
+        step(Infinity, 7, 0, 1),
+        step(3, 0, 5, 0),
+        step(Infinity, 3, 2, 6),
+      ],
+      stream: { tensor: 2, axis: 1, parts: 2, nest: "inside" },
+    });
+    expect(countByClass(linked(fusion, { protocol: "put", deviceLoops: true, p2p: "rotated" }, 4))).toBe(3);
   });
   it("random programs", () => {
     let byClass = 0;

@@ -182,14 +182,24 @@ interface Moved {
 
 function createOffsetImages(lists: Lists): OffsetImages {
   let known: ReadonlyMap<BufferId, readonly Moved[]> | null = null;
+  let copies: ReadonlyMap<BufferId, readonly CopyEnds[]> | null = null;
   return {
     of: (ref, form, sources) => {
       const [start, end] = [ref.offset, endOf(ref.offset, form)];
       const isAround = (region: Moved): boolean =>
         region.buffer === ref.buffer && region.start <= start && end <= region.end;
-      const own = sources.flatMap((source) => operandsMoved(lists, source)).filter(isAround);
+      const operands = sources.flatMap((source) => operandsMoved(lists, source));
+      const own = operands.filter(isAround);
       known ??= regionsMoved(lists);
-      const by = own.length > 0 ? distance(own) : distanceIn(known.get(ref.buffer) ?? [], start, end);
+      const regions = known.get(ref.buffer) ?? [];
+      const isRedirected = own.length === 0 && operands.length > 0 && regions.length > 0;
+      if (isRedirected) copies ??= copiesMoved(lists);
+      const by =
+        own.length > 0
+          ? distance(own)
+          : isRedirected
+            ? distance(redirected(operands, copies ?? new Map(), ref))
+            : distanceIn(regions, start, end);
       return by === null ? null : { ...ref, buffer: lists.bufferOn(ref.buffer), offset: ref.offset + by };
     },
   };
@@ -205,6 +215,54 @@ function distanceIn(regions: readonly Moved[], start: number, end: number): numb
 /** How far all of them move; null if that differs. */
 function distance([first, ...others]: readonly Moved[]): number | null {
   return first === undefined || others.some(({ by }) => by !== first.by) ? null : first.by;
+}
+
+/** A copy from one end to the other, or back: an operand at one may have been redirected to the other. */
+interface CopyEnds {
+  readonly from: Moved;
+  readonly to: Moved;
+}
+
+function copiesMoved(lists: Lists): ReadonlyMap<BufferId, readonly CopyEnds[]> {
+  const byBuffer = new Map<BufferId, CopyEnds[]>();
+  for (const [position, { kind }] of lists.before.commands.entries()) {
+    if (kind !== "copy") continue;
+    const [source, destination] = operandsMoved(lists, position);
+    if (source === undefined || destination === undefined) continue;
+    pushTo(byBuffer, source.buffer, { from: source, to: destination });
+    pushTo(byBuffer, destination.buffer, { from: destination, to: source });
+  }
+  return byBuffer;
+}
+
+/** A copy that is left out may have read what another one that is left out has written. */
+const mostCopies = 4;
+
+/**
+ * Where operands lie after copies along which they may have been redirected to `ref`, each as far on as its copy's ends
+ * are apart on the other rank.
+ */
+function redirected(
+  operands: readonly Moved[],
+  copies: ReadonlyMap<BufferId, readonly CopyEnds[]>,
+  { buffer, offset }: BufferRef,
+): readonly Moved[] {
+  const found: Moved[] = [];
+  const seen = new Set<string>();
+  const isNew = ({ buffer: on, start, by }: Moved): boolean => seen.size < seen.add(`${on} ${start} ${by}`).size;
+  let reached = operands;
+  for (let i = 0; i < mostCopies && found.length === 0; i++) {
+    reached = reached.filter(isNew).flatMap((operand) =>
+      (copies.get(operand.buffer) ?? []).flatMap(({ from, to }): readonly Moved[] => {
+        if (operand.start < from.start || operand.end > from.end) return [];
+        const apart = to.start - from.start;
+        const [start, end] = [operand.start + apart, operand.end + apart];
+        return [{ buffer: to.buffer, start, end, by: operand.by - from.by + to.by }];
+      }),
+    );
+    found.push(...reached.filter((each) => each.buffer === buffer && each.start === offset));
+  }
+  return found;
 }
 
 /** The regions of the list, by buffer. */
