@@ -18,7 +18,7 @@ import { segment } from "../passes/segment/segment.ts";
 import { makeId, at, getOrMake } from "../support/invariant.ts";
 import type { Lowered } from "./lower-all.ts";
 import { resolveLoweringOptions } from "./lower.ts";
-import { type HostClass, hostsOf, lowerByClass } from "./lowering-class.ts";
+import { type HostClass, hostsOf, lowerByClass, usedTensors } from "./lowering-class.ts";
 import { type FusionRegion, regionFusion } from "./region-fusion.ts";
 import { type Numbers, renumberedStatement, renumberedTensor, renumberedUnit } from "./renumber.ts";
 
@@ -53,9 +53,11 @@ export function lowerRegions(
   templates: RegionTemplates,
 ): Lowered {
   const decomposed = decomposeRegions(placed, regions, templates);
-  const classes = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
-    joinedHost(placed, decomposed, { rank, rules }),
-  ).map(({ ranks, made, rules }): HostClass => ({ ranks, host: made, rules }));
+  const { tensors } = decomposed;
+  const used = [...usedTensors({ ...placed, tensors }), ...tensors.slice(placed.tensors.length)];
+  const classes = lowerByClass(used, devices, (rank, rules) => joinedHost(placed, decomposed, { rank, rules })).map(
+    ({ ranks, made, rules }): HostClass => ({ ranks, host: made, rules }),
+  );
   return { signature: placed, hosts: hostsOf(classes), classes };
 }
 

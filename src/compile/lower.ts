@@ -5,9 +5,7 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
-import type { Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { outputsOf } from "../ir/ops/op.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { scopesOf } from "../host/traverse.ts";
 import {
@@ -22,7 +20,7 @@ import {
   validate,
 } from "../passes/pipeline.ts";
 import { streamAxesLeft } from "../passes/validators.ts";
-import { type HostClass, hostsOf, type HostsByClass, lowerByClass } from "./lowering-class.ts";
+import { type HostClass, hostsOf, type HostsByClass, lowerByClass, usedTensors } from "./lowering-class.ts";
 import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
@@ -68,12 +66,6 @@ export function lowerRanks(
   for (const { made } of lowered) for (const event of made.heard) onPass?.(event);
   const classes = lowered.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
   return { placed, decomposed, classes, hosts: hostsOf(classes) };
-}
-
-/** Passes leave others, such as what only an attention in one kernel has. */
-function usedTensors({ tensors, ops, inputs, outputs }: FusionData): readonly Tensor[] {
-  const used = new Set([...inputs, ...outputs, ...ops.flatMap((op) => [...op.inputs, ...outputsOf(op)])]);
-  return tensors.filter(({ id }) => used.has(id));
 }
 
 /** A Fusion as the passes on it leave it, before any rank's host program. Throws what `lower` throws. */

@@ -7,6 +7,8 @@ import { createRankRules, hostOn, type RankRules } from "../host/alike/rank-rule
 import type { HostProgram } from "../host/nodes.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import type { Tensor } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { outputsOf } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 
 /** Ranks with one host program, but for what `rules` notes of each. */
@@ -58,6 +60,12 @@ export function hostsOf(classes: readonly HostClass[]): readonly HostProgram[] {
     }
   }
   return hosts;
+}
+
+/** Passes leave others, such as what only an attention in one kernel has, and so does leaving out layers. */
+export function usedTensors({ tensors, ops, inputs, outputs }: FusionData): readonly Tensor[] {
+  const used = new Set([...inputs, ...outputs, ...ops.flatMap((op) => [...op.inputs, ...outputsOf(op)])]);
+  return tensors.filter(({ id }) => used.has(id));
 }
 
 /** Ranks by the meshes that have them. Rank 0 alone has the tensors without a mesh. */
