@@ -1,6 +1,6 @@
 /** Cuts that few programs have: uneven parts of parts, more parts than indices, one type twice, replicated dimensions. */
 import { expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, lower, relu, set, type TensorView } from "@braid-compiler/braid";
+import { add, DeviceMesh, Fusion, linear, lower, relu, set, sum, type TensorView } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
@@ -47,7 +47,20 @@ const inner =
 
 const two = DeviceMesh.range(2);
 
+/** Column sums of two tensors whose rows are cut, added. */
+function addedSums(mesh: DeviceMesh): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([8, 6]), f.input([8, 6])];
+  f.output(add(sum(a, [0]), sum(b, [0])));
+  for (const tensor of [a, b]) {
+    tensor.setDeviceMesh(mesh);
+    outer([0, 2, "DIDx"])(tensor);
+  }
+  return f;
+}
+
 it.each<readonly [string, number, string, () => Fusion]>([
+  ["two sums over an axis of which each device has several rows, added", 2, "Allreduce 1", () => addedSums(two)],
   [
     "parts of 5 and of 6 rows, cut again",
     2,

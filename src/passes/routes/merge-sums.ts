@@ -27,10 +27,13 @@ import { type ModelledAxis, redomain, addAxis, addSerialTensor, type FusionEdit 
 import { addCopy, moveTo, streamOn, isResharding, sameMesh } from "./layouts.ts";
 import type { Routing } from "./routing.ts";
 
-/** Whether the op waits until it is known whether another sum is added to its own. */
+/** Whether the op waits until it is known whether another sum is added to its own. Devices may have several indices each. */
 export function isSumOverDevices({ tensors, readOnce, late }: Routing, op: Op): boolean {
-  const isSum = op.kind === "Reduction" && op.op === "sum" && op.axes.length === 1;
-  return isSum && (readOnce.has(op.output) || late.has(op.output)) && isResharding(op, tensors);
+  if (op.kind !== "Reduction" || op.op !== "sum" || op.axes.length !== 1) return false;
+  const parts = at(tensors, at(op.inputs, 0));
+  const axis = at(withoutReductions(parts.domain.logical), at(op.axes, 0));
+  if (typeOfWhole(parts, axis) === null) return false;
+  return (readOnce.has(op.output) || late.has(op.output)) && isResharding(op, tensors);
 }
 
 /** Adds ops that add two sums over the same devices by one collective, in place of an addition; false for other ops. */
