@@ -10,12 +10,14 @@ import { placedData } from "../../../src/compile/lower.ts";
 import { outputsOf } from "../../../src/ir/ops/op.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { copyLoops, libraryLoops, type ScheduleCandidate, serial } from "../../../src/tune/choose/candidates.ts";
-import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
+import { compileRegions, withRegionsJoined } from "../../../src/tune/regions/compile-regions.ts";
 import { cutRegions, findRegions } from "../../../src/tune/regions/split-regions.ts";
+import { buildGraph, graphRecipes, indexingRecipes } from "../../properties/annotated-graphs.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
 import { shardedModels } from "../../support/sharded-models.ts";
 import { draws, runs } from "../../support/suite.ts";
+import { compareProofs } from "../../verify/classes/compare-proofs.ts";
 import { gatherAndScatter, gatheredAgain, pairs } from "./pairs.ts";
 
 const schedules: readonly ScheduleCandidate["schedule"][] = [
@@ -57,9 +59,10 @@ async function expectMixed(
   devices: number,
   compilation: AnyCompilation,
   rounds = false,
+  someUnbounded = false,
 ): Promise<void> {
   expect(compilation.report?.findings.filter(({ severity }) => severity === "error")).toEqual([]);
-  await expectOracle(fusion, { devices, compilation, machineAlone: true, verify: "off", rounds });
+  await expectOracle(fusion, { devices, compilation, machineAlone: true, verify: "off", rounds, someUnbounded });
 }
 
 const picks = fc.array(fc.nat({ max: candidates.length - 1 }), { minLength: 1, maxLength: 6 });
@@ -79,6 +82,26 @@ it("any lowering and schedule of each region of a random Fusion", async () => {
     draws(counts),
   );
   expect(ran).toBeGreaterThan(runs(counts) / 4);
+}, 240_000);
+
+it("any lowering and schedule of each region of a random graph, also on a grid, and one verdict of both proofs", async () => {
+  const counts = { quick: 4, long: 24 };
+  let ran = 0;
+  const cuts = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 });
+  const drawn = fc.oneof(graphRecipes, indexingRecipes);
+  await fc.assert(
+    fc.asyncProperty(drawn, cuts, picks, fc.boolean(), async (recipe, cut, pick, isJoined) => {
+      const { fusion, devices } = buildGraph({ ...recipe, symbolic: false });
+      const apart = mixed(fusion, devices, cut, pick);
+      if (apart === null) return;
+      ran++;
+      const compilation = isJoined ? verified(withRegionsJoined(apart)) : apart;
+      compareProofs(compilation.program);
+      await expectMixed(fusion, devices, compilation, true, true);
+    }),
+    draws(counts),
+  );
+  expect(ran).toBeGreaterThan(runs(counts) / 2);
 }, 240_000);
 
 it("any lowering and schedule of each pair, and of a gather and a scatter", async () => {
