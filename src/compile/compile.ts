@@ -35,6 +35,7 @@ import {
   type VerifyReport,
   withWarnings,
 } from "../verify/verify.ts";
+import type { ReplicaKind } from "../record/alike/replicas.ts";
 import type { OnProgress } from "../support/progress.ts";
 import { classesOf, type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
@@ -76,10 +77,11 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    */
   readonly verify?: OptionValue<"verify">;
   /**
-   * Whether the Program has only the ranks of the first replica, where all are replicas on one host each: equal groups
-   * that exchange nothing with each other. Not to run it, but to prove, predict and explain it. False if omitted.
+   * The Program has only the ranks of the first replica, where all are replicas on one host each: equal groups that
+   * exchange nothing with each other (to predict and explain it), or that may sum with each other as well (to prove it).
+   * All ranks if omitted.
    */
-  readonly oneReplica?: boolean;
+  readonly oneReplica?: ReplicaKind;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
   /** Hears which step is under way. */
@@ -176,7 +178,7 @@ function listsOf(
   const sizes = new Map([...sizesFromMeshes(lowered.signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
   const protocols = options.regions?.map(({ protocol }) => protocol);
-  const oneReplica = options.oneReplica === true ? { devicesPerHost } : undefined;
+  const oneReplica = options.oneReplica === undefined ? undefined : { devicesPerHost, kind: options.oneReplica };
   const lists = recordAll(classes(classesOf(lowered)), recording, { protocols, onProgress, oneReplica });
   return { lowered, sizes, lists };
 }

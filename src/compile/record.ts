@@ -10,7 +10,7 @@ import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecorderOptions } from "../record/recorder.ts";
 import { createCommon } from "../record/common.ts";
 import type { AlikeRecording } from "../record/alike/alike-lists.ts";
-import { replicaSize } from "../record/alike/replicas.ts";
+import { type ReplicaKind, replicaSize, withoutOthers } from "../record/alike/replicas.ts";
 import type { HostClass } from "./lowering-class.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import type { OnProgress } from "../support/progress.ts";
@@ -82,9 +82,12 @@ export function recordAll(
       else lists.push(...own.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...options }, common)));
     }
   }
-  const size = oneReplica === undefined || lists.length > 0 ? count : replicaSize(together, oneReplica.devicesPerHost);
-  for (const { alike, listOn } of together)
-    for (const [k, rank] of alike.ranks.entries()) if (rank < size) lists.push(listOn(k));
+  const { devicesPerHost, kind } = oneReplica ?? { devicesPerHost: count, kind: "apart" };
+  const size = oneReplica === undefined || lists.length > 0 ? count : replicaSize(together, devicesPerHost, kind);
+  for (const { alike, listOn } of together) {
+    for (const [k, rank] of alike.ranks.entries())
+      if (rank < size) lists.push(size < count && kind === "summing" ? withoutOthers(listOn(k), size) : listOn(k));
+  }
   return lists.sort((a, b) => a.rank - b.rank);
 }
 
@@ -93,7 +96,7 @@ export interface RecordAllOptions {
   readonly protocols?: RecorderOptions["protocols"] | undefined;
   readonly onProgress?: OnProgress | undefined;
   /** Where the ranks are replicas that each lie on one host, the lists of the first replica alone. */
-  readonly oneReplica?: { readonly devicesPerHost: number } | undefined;
+  readonly oneReplica?: { readonly devicesPerHost: number; readonly kind: ReplicaKind } | undefined;
 }
 
 /** With fewer ranks, recording each takes less time. */

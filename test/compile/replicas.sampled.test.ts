@@ -7,22 +7,34 @@ import {
   DeviceMesh,
   DiagnosticError,
   Fusion,
-  type HostProgram,
+  gradients,
+  linear,
   matmul,
   type ParallelType,
   type Program,
+  relu,
   set,
   type TensorView,
 } from "@braid-compiler/braid";
+import type { Participant } from "../../src/commands/program.ts";
+import type { ReplicaKind } from "../../src/record/alike/replicas.ts";
 import { buildGraph, graphRecipes, graphSettings } from "../properties/annotated-graphs.ts";
 import { draws } from "../support/suite.ts";
+
+/** By which transfers of several ranks are in one order, whatever their numbers. */
+function placeOf({ participants: [first] }: { readonly participants: readonly Participant[] }): number {
+  return first === undefined ? 0 : 1e6 * first.rank + first.command;
+}
 
 /** The Program of `size` ranks from `first` on, which are numbered from 0. Names and texts, which name ranks, are left out. */
 function replica(program: Program, first: number, size: number): unknown {
   const isIn = (rank: number): boolean => first <= rank && rank < first + size;
   const buffers = program.buffers.filter(({ rank }) => isIn(rank));
   const slots = program.slots.filter(({ waiter }) => isIn(waiter));
-  const transfers = program.transfers.filter(({ participants }) => participants.every(({ rank }) => isIn(rank)));
+  const transfers = program.transfers
+    .map(({ participants, ...rest }) => ({ ...rest, participants: participants.filter(({ rank }) => isIn(rank)) }))
+    .filter(({ participants }) => participants.length > 0)
+    .toSorted((a, b) => placeOf(a) - placeOf(b));
   const numbers = (all: readonly { readonly id: number }[]) => {
     const numberOf = new Map(all.map(({ id }, i) => [id, i]));
     return (id: unknown): unknown => (typeof id === "number" ? (numberOf.get(id) ?? `outside: ${id}`) : id);
@@ -39,7 +51,8 @@ function replica(program: Program, first: number, size: number): unknown {
     peer: rankOf,
     signaller: rankOf,
     waiter: rankOf,
-    team: each(rankOf),
+    // A sum with other replicas is of this one alone.
+    team: (team) => (Array.isArray(team) && team.length > 1 && team.every(isIn) ? team.map(rankOf) : "alone"),
     communicator: () => "",
     statement: () => "",
     name: () => "",
@@ -53,9 +66,9 @@ function replica(program: Program, first: number, size: number): unknown {
 }
 
 /** The number of ranks of a replica, which is compared with all those of the whole. */
-function replicaOf(source: Fusion | readonly HostProgram[], options: CompileOptions): number {
+function replicaOf(source: Fusion, options: CompileOptions, oneReplica: ReplicaKind = "apart"): number {
   const whole = compile(source, { ...options, verify: "off" }).program;
-  const one = compile(source, { ...options, verify: "off", oneReplica: true }).program;
+  const one = compile(source, { ...options, verify: "off", oneReplica }).program;
   const [count, size] = [whole.ranks.length, one.ranks.length];
   if (size === count) expect(one).toEqual(whole);
   else
@@ -75,12 +88,15 @@ it("random graphs on two axes of devices, cut along one or both", () => {
       graphSettings,
       fc.constantFrom(...grids),
       fc.boolean(),
-      (recipe, { protocol, ...setting }, grid, isCut) => {
+      fc.constantFrom<"cpu" | "cuda">("cpu", "cuda"),
+      (recipe, { protocol, ...setting }, grid, isCut, on) => {
         const inputs = recipe.inputs.map((input) => (isCut ? input : { ...input, y: Infinity }));
         const { fusion, devices } = buildGraph({ ...recipe, grid, inputs, symbolic: false });
         try {
-          const size = replicaOf(fusion, { ...setting, ...(protocol === undefined ? {} : { protocol }), devices });
+          const options = { ...setting, ...(protocol === undefined ? {} : { protocol }), devices, on };
+          const size = replicaOf(fusion, options);
           if (size < devices) replicas++;
+          expect(replicaOf(fusion, options, "summing")).toBeLessThanOrEqual(size);
         } catch (error) {
           if (!(error instanceof DiagnosticError)) throw error;
         }
@@ -137,6 +153,37 @@ function passesOn(): Fusion {
   f.output(b);
   return f;
 }
+
+/** Both passes of an MLP whose features are cut along DIDx and whose rows along DIDy. */
+function trains(mesh = grid): Fusion {
+  const f = new Fusion();
+  const [x, up, down, dy] = [f.input([8, 16]), f.input([32, 16]), f.input([16, 32]), f.input([8, 16])];
+  const y = linear(relu(linear(x, up)), down);
+  f.output(y);
+  for (const gradient of gradients(f, { of: [y], cotangents: [dy], wrt: [x, up, down] })) {
+    if (gradient !== null) f.output(gradient);
+  }
+  for (const tensor of [x, up, down, dy]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [x, dy]) tensor.outerSplit(0, 2).parallelize("DIDy");
+  up.outerSplit(0, 4).parallelize("DIDx");
+  down.outerSplit(1, 4).parallelize("DIDx");
+  return f;
+}
+
+// Where NCCL also sums what the devices of a group have, each device is a replica.
+it.each<readonly ["nccl" | "cuda", number, number]>([
+  ["nccl", 1, 1],
+  ["cuda", 4, 8],
+])("replicas that sum their gradients, %s", (backend, size, inOtherOrder) => {
+  for (const on of ["cpu", "cuda"] as const) {
+    for (const schedule of [{}, { inPlace: true }, { computeStreams: 2 }, { earlyGathers: true }]) {
+      const options = { devices: 8, devicesPerHost: 4, backend, on, schedule };
+      expect(replicaOf(trains(), options)).toBe(8);
+      expect(replicaOf(trains(), options, "summing")).toBe(size);
+      expect(replicaOf(trains(reversed), options, "summing")).toBe(inOtherOrder);
+    }
+  }
+});
 
 it.each<readonly [string, Fusion, Omit<CompileOptions, "devices">, number]>([
   ["gathered within each group", gathers("DIDx"), {}, 4],

@@ -34,7 +34,7 @@ function gathers(type: ParallelType): Fusion {
 
 it.each(["nccl", "cuda"] as const)("hosts that exchange nothing are one host, %s", (backend) => {
   const { program } = compile(gathers("DIDx"), { ...options, backend });
-  const { program: part } = compile(gathers("DIDx"), { ...options, backend, oneReplica: true });
+  const { program: part } = compile(gathers("DIDx"), { ...options, backend, oneReplica: "apart" });
   expect(part.ranks).toHaveLength(4);
   const serial = serialOf(gathers("DIDx"), options, part.ranks.length);
   expect(serial?.ranks).toHaveLength(part.ranks.length);

@@ -1,10 +1,11 @@
 /**
- * Replicas: equal groups of consecutive ranks that exchange nothing with each other, as with tensor parallelism on each
- * host and a part of the batch for each host. The lists of the first replica are those of any other, but for the numbers
- * of its ranks and the names that contain them. What is proven or predicted of one therefore holds for all.
+ * Replicas: equal groups of consecutive ranks, as with tensor parallelism on each host and a part of the batch for each
+ * host. The lists of the first replica are those of any other, but for the numbers of its ranks and the names that
+ * contain them. What is proven or predicted of one therefore holds for all, if they exchange nothing with each other. A
+ * proof allows more (verify/classes/README.md): a library's Allreduce of the ranks in the same place of some replicas.
  */
 import type { CommandList, UnlinkedCommand } from "../../commands/command-list.ts";
-import type { Collective, PointToPointGroup } from "../../commands/command.ts";
+import type { Collective, PointToPointGroup, Transfer } from "../../commands/command.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { Alike, RankView } from "./alike.ts";
@@ -16,49 +17,104 @@ interface Recorded {
 
 /** One rank of those that were recorded at once. */
 interface RankOf extends Recorded {
+  readonly rank: number;
+  /** Its number among those. */
   readonly k: number;
 }
+
+/** Which replicas are found: those that exchange nothing, or also those that only sum with each other. */
+export type ReplicaKind = "apart" | "summing";
 
 /**
  * The number of ranks of each replica: all, if there is one. `recorded` has all ranks. A replica lies on one host of so
  * many devices.
  */
-export function replicaSize(recorded: readonly Recorded[], devicesPerHost: number): number {
+export function replicaSize(recorded: readonly Recorded[], devicesPerHost: number, kind: ReplicaKind): number {
   const rankOf = new Map<number, RankOf>();
-  for (const each of recorded) for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, k });
+  for (const each of recorded)
+    for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, rank, k });
   const count = rankOf.size;
-  const size = firstGroup(rankOf);
+  const size = firstGroup(rankOf, kind);
   // Of ranks that lie further apart, the last replica would exchange with ranks beyond the last.
-  if (size === count || count % size !== 0 || devicesPerHost % size !== 0) return count;
-  for (const [rank, own] of rankOf) {
-    const before = rankOf.get(rank - size);
-    if (rank >= size && (before === undefined || !isMoved(before, own, size))) return count;
-  }
-  return size;
+  const areReplicas =
+    count % size === 0 &&
+    devicesPerHost % size === 0 &&
+    [...rankOf.values()].every((own) => {
+      const before = rankOf.get(own.rank - size);
+      return (own.rank < size || (before !== undefined && isMoved(before, own, size))) && sumsAlike(rankOf, own, size);
+    });
+  if (areReplicas) return size;
+  return kind === "summing" ? replicaSize(recorded, devicesPerHost, "apart") : count;
+}
+
+/** The list of a rank of the first replica, in which it sums alone what it sums with other replicas. */
+export function withoutOthers(list: CommandList, size: number): CommandList {
+  const alone = (command: UnlinkedCommand): UnlinkedCommand =>
+    isSum(command) && isWider(command.operation, size)
+      ? { ...command, operation: { ...command.operation, team: [list.rank] } }
+      : command;
+  return { ...list, commands: list.commands.map(alone) };
 }
 
 /** The number of ranks that exchange data with rank 0, directly or through others. */
-function firstGroup(rankOf: ReadonlyMap<number, RankOf>): number {
+function firstGroup(rankOf: ReadonlyMap<number, RankOf>, kind: ReplicaKind): number {
   const group = new Set([0]);
   for (const rank of group) {
     const own = rankOf.get(rank);
-    for (const other of own === undefined ? [] : partnersOf(own)) group.add(other);
+    for (const other of own === undefined ? [] : partnersOf(own, kind)) group.add(other);
   }
   return group.size;
 }
 
-function partnersOf(own: RankOf): readonly number[] {
+function partnersOf(own: RankOf, kind: ReplicaKind): readonly number[] {
   const { alike, list, k } = own;
   return [
     ...alike.peers.map((peers) => at(peers, k)),
     ...alike.collectives.flatMap((collectiveOn) => collectiveOn(k).operation.team),
     ...list.commands.flatMap((_, index) => {
       const command = commandOn(own, index);
-      if (command.kind !== "transfer") return [];
+      if (command.kind !== "transfer" || (kind === "summing" && isSum(command))) return [];
       const { operation } = command;
       return operation.kind === "collective" ? operation.team : operation.ops.map(({ peer }) => peer);
     }),
   ];
+}
+
+interface Sum extends Transfer {
+  readonly operation: Collective;
+}
+
+function isSum(command: UnlinkedCommand): command is Sum {
+  return (
+    command.kind === "transfer" && command.operation.kind === "collective" && command.operation.type === "Allreduce"
+  );
+}
+
+/** Whether ranks of other replicas of `size` ranks take part, seen from any. */
+function isWider({ team }: Collective, size: number): boolean {
+  const replica = Math.floor(at(team, 0) / size);
+  return team.some((rank) => Math.floor(rank / size) !== replica);
+}
+
+/**
+ * Whether the sums with other replicas are of ranks in the same place of each, and every rank of them has the same team
+ * there. No rank of a team then waits for another that waits elsewhere.
+ */
+function sumsAlike(rankOf: ReadonlyMap<number, RankOf>, own: RankOf, size: number): boolean {
+  return [...own.alike.varying.keys()].every((index) => {
+    const command = commandOn(own, index);
+    if (!isSum(command) || !isWider(command.operation, size)) return true;
+    const { team } = command.operation;
+    const first = rankOf.get(Math.min(...team));
+    const theirs = first?.list === own.list ? commandOn(first, index) : null;
+    return (
+      theirs !== null &&
+      isSum(theirs) &&
+      sameNumbers(team, theirs.operation.team) &&
+      team.includes(own.rank) &&
+      team.every((rank) => rank % size === own.rank % size)
+    );
+  });
 }
 
 /** But for operands that move. */
@@ -83,6 +139,7 @@ function isMoved(a: RankOf, b: RankOf, by: number): boolean {
     ) &&
     [...alike.varying.keys()].every((index) => {
       const [own, other] = [commandOn(a, index), commandOn(b, index)];
+      if (isSum(own) && isWider(own.operation, by)) return isSum(other) && sameViews(own.operation, other.operation);
       return own.kind === "transfer" && other.kind === "transfer"
         ? isMovedOperation(own.operation, other.operation, by)
         : JSON.stringify(own) === JSON.stringify(other);
@@ -107,12 +164,14 @@ function isMovedOperation(own: Operation, other: Operation, by: number): boolean
     other.kind === "collective" &&
     own.type === other.type &&
     own.root === other.root &&
-    own.reduceOp === other.reduceOp &&
     own.team.length === other.team.length &&
     own.team.every((rank, i) => rank + by === other.team[i]) &&
-    sameView(own.input, other.input) &&
-    sameView(own.output, other.output)
+    sameViews(own, other)
   );
+}
+
+function sameViews(a: Collective, b: Collective): boolean {
+  return a.reduceOp === b.reduceOp && sameView(a.input, b.input) && sameView(a.output, b.output);
 }
 
 function sameView(a: View | null, b: View | null): boolean {
