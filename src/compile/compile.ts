@@ -189,7 +189,8 @@ function listsOf(
  */
 export function compileFirstRanks(source: ProgramSource, given: CompileOptions, count: number): Program {
   requireCompileOptions(given);
-  const options = withDefaults(given);
+  const { oneReplica: _, ...all } = given;
+  const options = withDefaults(all);
   const { lists } = listsOf(source, options, options.onProgress, (classes) =>
     classes.flatMap((each) => {
       const ranks = each.ranks.filter((rank) => rank < count);

@@ -48,3 +48,7 @@ it.each(["nccl", "cuda"] as const)("hosts that exchange nothing are one host, %s
   };
   expect(explained(part, serial)).toEqual(explained(program, serialOf(gathers("DIDx"), options)));
 });
+
+it("the serial form has as many ranks as it is compared with", () => {
+  expect(serialOf(gathers("DIDx"), { ...options, oneReplica: "apart" }, 8)?.ranks).toHaveLength(8);
+});
