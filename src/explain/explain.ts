@@ -159,8 +159,12 @@ export function explainCompiled(
   options: ExplainCompiledOptions,
 ): Explanation {
   const { profile, measured: _, all: __, graph: ___, ...compiling } = options;
-  const serialProgram = ({ source: own, compilation: { program }, serial = null }: OneCompiled): Program | null =>
-    serial ?? (profile === null ? null : serialOf(own, compiling, program.ranks.length));
+  const serialProgram = ({ source: own, compilation: { program }, serial = null }: OneCompiled): Program | null => {
+    const ranks = program.ranks.length;
+    // Of one replica each, which other forms may have other ranks of.
+    if (serial?.ranks.length === ranks) return serial;
+    return profile === null ? null : serialOf(own, compiling, ranks);
+  };
   if (layers === null || profile === null) {
     const whole = { source, compilation, choice };
     return explainOne(whole, serialProgram(whole), options);
