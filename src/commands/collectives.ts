@@ -22,6 +22,11 @@ export const collectiveTypes: readonly CollectiveType[] = keysOf(collectives).fi
   (type) => type !== "SendRecv" && type !== "AllToAllV",
 );
 
+/** The ranks that take part, also those that a Program of one replica lacks. */
+export function allRanksOf({ team, wholeTeam = team }: Collective): readonly number[] {
+  return wholeTeam;
+}
+
 /** Whether all ranks get the same result, which one of them can combine for the others. */
 export function sharesResult(type: CollectiveType): boolean {
   const { reduces, writes, splitsInput } = collectives[type];

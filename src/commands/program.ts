@@ -120,4 +120,6 @@ export interface Program {
   readonly slots: readonly Slot[];
   /** Ranks 0 .. n-1 are on the first host, and so on. Without it, all ranks are on one host. */
   readonly devicesPerHost?: number;
+  /** It has the first of so many replicas (`CompileOptions.oneReplica`); absent if it has all ranks. */
+  readonly replicas?: number;
 }

@@ -13,7 +13,6 @@ import { originated } from "../ir/origin.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import { hostCount } from "./host-count.ts";
 import type { LowerOptions } from "./lower.ts";
-import type { HostClass } from "./lowering-class.ts";
 import {
   type GivenOptions,
   type LoweringName,
@@ -35,7 +34,6 @@ import {
   type VerifyReport,
   withWarnings,
 } from "../verify/verify.ts";
-import type { ReplicaKind } from "../record/alike/replicas.ts";
 import type { OnProgress } from "../support/progress.ts";
 import { classesOf, type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
@@ -77,11 +75,11 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    */
   readonly verify?: OptionValue<"verify">;
   /**
-   * The Program has only the ranks of the first replica, where all are replicas on one host each: equal groups that
-   * exchange nothing with each other (to predict and explain it), or that may sum with each other as well (to prove it).
-   * All ranks if omitted.
+   * Whether the Program has only the ranks of the first replica, where all are replicas on one host each: equal groups
+   * that at most sum with each other. To prove, predict and explain it, not to run it. A number: the first replicas that
+   * have so many ranks together. False if omitted.
    */
-  readonly oneReplica?: ReplicaKind;
+  readonly oneReplica?: boolean | number;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
   /** Hears which step is under way. */
@@ -156,7 +154,11 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
     return { ...lowered, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
   const { program: linkedProgram, warnings } = linked;
-  const recorded: Program = devicesPerHost === undefined ? linkedProgram : { ...linkedProgram, devicesPerHost };
+  const recorded: Program = {
+    ...linkedProgram,
+    ...(devicesPerHost === undefined ? {} : { devicesPerHost }),
+    ...(lists.length === options.devices ? {} : { replicas: options.devices / lists.length }),
+  };
   onProgress?.("scheduling");
   const program = scheduled(recorded, options);
   const compiled = { ...lowered, options, sizes, recorded, warnings, program, report: null, reported: program };
@@ -165,12 +167,11 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
     : verified(compiled, { notes, ...(onProgress === undefined ? {} : { onProgress }) });
 }
 
-/** Lowers for all ranks, and records those of `classes`. */
+/** Lowers for all ranks, and records them, or one replica. */
 function listsOf(
   source: ProgramSource | Lowered,
   options: CompileOptions,
   onProgress: OnProgress | undefined,
-  classes: (all: readonly HostClass[]) => readonly HostClass[] = (all) => all,
 ): { readonly lowered: Lowered; readonly sizes: Sizes; readonly lists: readonly CommandList[] } {
   const { devices, devicesPerHost = devices, scalars = {} } = options;
   hostCount(devices, options.devicesPerHost);
@@ -178,28 +179,10 @@ function listsOf(
   const sizes = new Map([...sizesFromMeshes(lowered.signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
   const protocols = options.regions?.map(({ protocol }) => protocol);
-  const oneReplica = options.oneReplica === undefined ? undefined : { devicesPerHost, kind: options.oneReplica };
-  const lists = recordAll(classes(classesOf(lowered)), recording, { protocols, onProgress, oneReplica });
+  const least = Number(options.oneReplica ?? 0);
+  const oneReplica = least === 0 ? undefined : { devicesPerHost, least };
+  const lists = recordAll(classesOf(lowered), recording, { protocols, onProgress, oneReplica });
   return { lowered, sizes, lists };
-}
-
-/**
- * The Program of ranks 0 .. `count` - 1 alone, which exchange nothing with the others of the run. Throws what `compile`
- * throws, and `transfer-mismatch` if they do.
- */
-export function compileFirstRanks(source: ProgramSource, given: CompileOptions, count: number): Program {
-  requireCompileOptions(given);
-  const { oneReplica: _, ...all } = given;
-  const options = withDefaults(all);
-  const { lists } = listsOf(source, options, options.onProgress, (classes) =>
-    classes.flatMap((each) => {
-      const ranks = each.ranks.filter((rank) => rank < count);
-      return ranks.length === 0 ? [] : [{ ...each, ranks }];
-    }),
-  );
-  const { devicesPerHost } = options;
-  const linked = linkWithWarnings(lists).program;
-  return scheduled(devicesPerHost === undefined ? linked : { ...linked, devicesPerHost }, options);
 }
 
 /**

@@ -10,7 +10,7 @@ import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecorderOptions } from "../record/recorder.ts";
 import { createCommon } from "../record/common.ts";
 import type { AlikeRecording } from "../record/alike/alike-lists.ts";
-import { type ReplicaKind, replicaSize, withoutOthers } from "../record/alike/replicas.ts";
+import { replicaSize, withoutOthers } from "../record/alike/replicas.ts";
 import type { HostClass } from "./lowering-class.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import type { OnProgress } from "../support/progress.ts";
@@ -82,11 +82,10 @@ export function recordAll(
       else lists.push(...own.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...options }, common)));
     }
   }
-  const { devicesPerHost, kind } = oneReplica ?? { devicesPerHost: count, kind: "apart" };
-  const size = oneReplica === undefined || lists.length > 0 ? count : replicaSize(together, devicesPerHost, kind);
+  const size = oneReplica === undefined || lists.length > 0 ? count : replicaSize(together, oneReplica);
   for (const { alike, listOn } of together) {
     for (const [k, rank] of alike.ranks.entries())
-      if (rank < size) lists.push(size < count && kind === "summing" ? withoutOthers(listOn(k), size) : listOn(k));
+      if (rank < size) lists.push(size < count ? withoutOthers(listOn(k), size) : listOn(k));
   }
   return lists.sort((a, b) => a.rank - b.rank);
 }
@@ -95,8 +94,8 @@ export interface RecordAllOptions {
   /** By region, if not all have the same. */
   readonly protocols?: RecorderOptions["protocols"] | undefined;
   readonly onProgress?: OnProgress | undefined;
-  /** Where the ranks are replicas that each lie on one host, the lists of the first replica alone. */
-  readonly oneReplica?: { readonly devicesPerHost: number; readonly kind: ReplicaKind } | undefined;
+  /** Where the ranks are replicas that each lie on one host, the lists of the first alone, or of those with `least` ranks. */
+  readonly oneReplica?: { readonly devicesPerHost: number; readonly least: number } | undefined;
 }
 
 /** With fewer ranks, recording each takes less time. */

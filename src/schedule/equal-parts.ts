@@ -4,6 +4,7 @@
  * share bytes do so at equal distances.
  */
 import type { BufferRef } from "../commands/buffer.ts";
+import { allRanksOf } from "../commands/collectives.ts";
 import type { Command, Origin, Transfer } from "../commands/command.ts";
 import { createListWriter } from "../commands/list-writer.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../commands/program.ts";
@@ -141,6 +142,7 @@ function sameCommand({ buffers, slots, events }: Numbers, a: Command, b: Command
         own.root === image.root &&
         own.reduceOp === image.reduceOp &&
         sameNumbers(own.team, image.team) &&
+        sameNumbers(allRanksOf(own), allRanksOf(image)) &&
         sameView(own.input, image.input) &&
         sameView(own.output, image.output)
       );

@@ -218,12 +218,12 @@ function copyCost(
 
 /** Says that the profile is of another number of devices: how many share its links, no other figure shows. */
 function assumeDevices(
-  { ranks, devicesPerHost = ranks.length }: Program,
+  { ranks, replicas = 1, devicesPerHost = ranks.length * replicas }: Program,
   { transfers }: MachineProfile,
   of: CommandClass,
   assume: Assume,
 ): void {
-  const length = Math.min(ranks.length, devicesPerHost);
+  const length = Math.min(ranks.length * replicas, devicesPerHost);
   const measured = Math.max(...transfers.map((each) => each.ranks));
   if (length === measured) return;
   const text = `${commandsOf[of]} among ${length} devices are timed as among ${measured}`;

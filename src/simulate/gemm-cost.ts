@@ -10,6 +10,7 @@ import {
   type UnitKernel,
   withoutAddend,
 } from "../commands/kernel.ts";
+import { allRanksOf } from "../commands/collectives.ts";
 import type { Program } from "../commands/program.ts";
 import {
   type Contraction,
@@ -307,6 +308,11 @@ export function inUse({ on }: Pick<MachineProfile, "on">): InUse {
 
 /** Microseconds of a run beside its commands. */
 export function runCost({ transfers, slots }: Program, profile: MachineProfile): number {
-  const communicates = slots.length > 0 || transfers.some(({ participants }) => participants.length > 1);
+  const communicates =
+    slots.length > 0 ||
+    transfers.some(({ participants: [first, ...others] }) => {
+      const operation = first?.operation;
+      return others.length > 0 || (operation?.kind === "collective" && allRanksOf(operation).length > 1);
+    });
   return profile.costs.run + (communicates ? inUse(profile).start : 0);
 }

@@ -6,6 +6,7 @@
  *                                          between hosts   as the collective over n ranks, of 1 / k of the bytes:
  *                                                          each device sends its part
  */
+import { allRanksOf } from "../commands/collectives.ts";
 import type { Transfer } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
@@ -36,13 +37,13 @@ export function transferCosts(
   { transfers, betweenHosts }: MachineProfile,
   assume: Assume,
 ): (rank: number, index: number, command: Transfer) => TransferCost {
-  const { devicesPerHost = program.ranks.length } = program;
+  const { devicesPerHost = program.ranks.length * (program.replicas ?? 1) } = program;
   const hostOf = (rank: number): number => Math.floor(rank / devicesPerHost);
   const within = cached((wanted) => timingsOfTransfer(transfers, wanted, assume));
   const between = cached((wanted) => timingsOfTransfer(betweenHosts?.transfers ?? [], wanted, assume, "hosts"));
   return (rank, index, { operation }) => {
     const type = operation.kind === "group" ? "group" : operation.type;
-    const team = operation.kind === "group" ? [rank, ...operation.ops.map(({ peer }) => peer)] : operation.team;
+    const team = operation.kind === "group" ? [rank, ...operation.ops.map(({ peer }) => peer)] : allRanksOf(operation);
     const hosts = new Set(team.map(hostOf)).size;
     const bytes = commandBytes(program, rank, index) ?? 0;
     const ranks = type === "group" ? 2 : team.length;

@@ -1,6 +1,7 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
 import { asUnit, stepShapes } from "../commands/as-unit.ts";
 import { attentionFlops, isAttention } from "../commands/attention.ts";
+import { allRanksOf } from "../commands/collectives.ts";
 import type { Command, PointToPoint } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
@@ -59,7 +60,7 @@ function untouchedBytes(kernel: Kernel): number {
 /** Whether a command copies within its rank: a copy without a peer, or a collective over one device. */
 export function isLocalCopy(program: Program, rank: number, command: Command): boolean {
   if (command.kind === "transfer")
-    return command.operation.kind === "collective" && command.operation.team.length === 1;
+    return command.operation.kind === "collective" && allRanksOf(command.operation).length === 1;
   return command.kind === "copy" && commandPeer(program, rank, command) === null;
 }
 

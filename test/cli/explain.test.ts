@@ -137,13 +137,13 @@ it("names the rule that kept a collective out of a loop", async () => {
   expect(out).not.toContain("without --schedule overlap=false");
 });
 
-it("explains one of several groups that exchange nothing, or with --print all every rank", async () => {
+it("explains one of several groups that do the same, or with --print all every rank", async () => {
   const llama = path.resolve(import.meta.dirname, "../../examples/hosts/llama.ts");
   const sizes = ["--set", "B=2", "--devices", "4", "--devices-per-host", "2", "--profile", "8xH100"];
   const explain = async (...flags: readonly string[]): Promise<string> =>
     (await cli("explain", llama, ...sizes, ...flags)).out;
   const [one, all] = [await explain(), await explain("--print", "all")];
-  const replicas = "\nreplicas: 2 groups of 2 devices exchange nothing; one is explained\n";
+  const replicas = "\nreplicas: 2 groups of 2 devices do the same; one is explained\n";
   expect(one).toContain(replicas);
   expect(await explain("--set", "LAYERS=13")).toContain(`${replicas}layers: 9 of the equal ones`);
   expect(all).not.toContain("replicas");

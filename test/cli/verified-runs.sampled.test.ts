@@ -50,7 +50,7 @@ function building<T>(file: string, own: RunFlags, work: (of: ApartBuilding | nul
 async function expectSame(file: string, own: RunFlags, given: CompileGiven): Promise<Program> {
   const step = (): void => {};
   const [verified, ran] = await building(file, own, async (of) => [
-    await verifyFile(file, { ...own, verbose: false, full: "on" }, given, { building: of, step }),
+    await verifyFile(file, { ...own, verbose: false, full: "full" }, given, { building: of, step }),
     await runFile(file, own, given, {
       backend: backendFor(own.on),
       world: null,

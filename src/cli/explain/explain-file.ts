@@ -90,8 +90,8 @@ export async function explainFile(
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
   const asked = schedule === undefined ? {} : { schedule };
-  const oneReplica = !isWhole || (measured === null && devices > mostDrawn) ? ({ oneReplica: "apart" } as const) : {};
-  const options = { ...compiling, devices, on, sizes, scalars, ...oneReplica, ...rewritesOf(schedule) };
+  const oneReplica = !isWhole || (measured === null && devices > mostDrawn);
+  const options = { ...compiling, devices, on, sizes, scalars, oneReplica, ...rewritesOf(schedule) };
   const compiled = compileToExplain(source, { ...options, ...asked, onProgress: step }, profile, layers);
   if (compiled.layers === null) warnOfAllLayers(built, lowering, building);
   const run = measured === null ? null : measuredRun(compiled.compilation.program, measured, programOptions(flags));

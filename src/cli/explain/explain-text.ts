@@ -98,7 +98,7 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
     ...(ranks === flags.devices
       ? []
       : [
-          `replicas: ${counted(flags.devices / ranks, "group")} of ${counted(ranks, "device")} exchange nothing; one is explained`,
+          `replicas: ${counted(flags.devices / ranks, "group")} of ${counted(ranks, "device")} do the same; one is explained`,
         ]),
     ...(layers === null ? [] : [layersText(layers)]),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),

@@ -1,13 +1,7 @@
 /** Verifies a program file or a dump with flags and returns a report. Nothing is printed here. */
 import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
-import {
-  type AnyCompilation,
-  type Compilation,
-  type CompileOptions,
-  type Unlinked,
-  verified,
-} from "../../compile/compile.ts";
+import { type AnyCompilation, type Compilation, type Unlinked, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import {
   flagOf,
@@ -100,16 +94,15 @@ export async function verifyFile(
   step("verifying");
   const start = performance.now();
   const verifying = { lineOf: linesOfDump, full: flags.full === "full", onProgress: step };
-  const verify = async (ranks: Pick<CompileOptions, "oneReplica">): Promise<Verified> => {
-    const compiling = { onProgress: step, ...ranks };
+  const verify = async (oneReplica: boolean): Promise<Verified> => {
+    const compiling = { onProgress: step, oneReplica };
     const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile, compiling);
     return { checked: compiled.program === null ? compiled : withReport(compiled, verifying), choice };
   };
   // Findings name all ranks, and a report draws them.
   const isWhole = flags.full === "full" || flags.report !== undefined;
-  // A choice also predicts.
-  const ofOne = isWhole ? null : await verify({ oneReplica: profile === null ? "summing" : "apart" });
-  const { checked, choice } = ofOne !== null && saysAll(ofOne, flags.devices) ? ofOne : await verify({});
+  const ofOne = isWhole ? null : await verify(true);
+  const { checked, choice } = ofOne !== null && saysAll(ofOne, flags.devices) ? ofOne : await verify(false);
   step("looking for the statements that are missing");
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const ofRanks = ofAll(checked.report, flags.devices);

@@ -1,8 +1,8 @@
 /**
  * Replicas: equal groups of consecutive ranks, as with tensor parallelism on each host and a part of the batch for each
  * host. The lists of the first replica are those of any other, but for the numbers of its ranks and the names that
- * contain them. What is proven or predicted of one therefore holds for all, if they exchange nothing with each other. A
- * proof allows more (verify/classes/README.md): a library's Allreduce of the ranks in the same place of some replicas.
+ * contain them. They exchange nothing with each other, but for a library's Allreduce of the ranks in the same place of
+ * some replicas, as of gradients. What is proven or predicted of one replica holds for all (verify/classes/README.md).
  */
 import type { CommandList, UnlinkedCommand } from "../../commands/command-list.ts";
 import type { Collective, PointToPointGroup, Transfer } from "../../commands/command.ts";
@@ -22,58 +22,57 @@ interface RankOf extends Recorded {
   readonly k: number;
 }
 
-/** Which replicas are found: those that exchange nothing, or also those that only sum with each other. */
-export type ReplicaKind = "apart" | "summing";
-
 /**
  * The number of ranks of each replica: all, if there is one. `recorded` has all ranks. A replica lies on one host of so
- * many devices.
+ * many devices. Several replicas are one of `least` ranks.
  */
-export function replicaSize(recorded: readonly Recorded[], devicesPerHost: number, kind: ReplicaKind): number {
+export function replicaSize(
+  recorded: readonly Recorded[],
+  { devicesPerHost, least }: { readonly devicesPerHost: number; readonly least: number },
+): number {
   const rankOf = new Map<number, RankOf>();
   for (const each of recorded)
     for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, rank, k });
   const count = rankOf.size;
-  const size = firstGroup(rankOf, kind);
-  // Of ranks that lie further apart, the last replica would exchange with ranks beyond the last.
-  const areReplicas =
+  const areReplicas = (size: number): boolean =>
     count % size === 0 &&
     devicesPerHost % size === 0 &&
     [...rankOf.values()].every((own) => {
       const before = rankOf.get(own.rank - size);
       return (own.rank < size || (before !== undefined && isMoved(before, own, size))) && sumsAlike(rankOf, own, size);
     });
-  if (areReplicas) return size;
-  return kind === "summing" ? replicaSize(recorded, devicesPerHost, "apart") : count;
+  // Of ranks that lie further apart, the last replica would exchange with ranks beyond the last.
+  const size = [firstGroup(rankOf, true), firstGroup(rankOf, false)].find(areReplicas) ?? count;
+  return least % size === 0 && areReplicas(least) ? least : size;
 }
 
 /** The list of a rank of the first replica, in which it sums alone what it sums with other replicas. */
 export function withoutOthers(list: CommandList, size: number): CommandList {
   const alone = (command: UnlinkedCommand): UnlinkedCommand =>
     isSum(command) && isWider(command.operation, size)
-      ? { ...command, operation: { ...command.operation, team: [list.rank] } }
+      ? { ...command, operation: { ...command.operation, team: [list.rank], wholeTeam: command.operation.team } }
       : command;
   return { ...list, commands: list.commands.map(alone) };
 }
 
-/** The number of ranks that exchange data with rank 0, directly or through others. */
-function firstGroup(rankOf: ReadonlyMap<number, RankOf>, kind: ReplicaKind): number {
+/** The number of ranks that exchange data with rank 0, directly or through others; `maySum`: other than by sums. */
+function firstGroup(rankOf: ReadonlyMap<number, RankOf>, maySum: boolean): number {
   const group = new Set([0]);
   for (const rank of group) {
     const own = rankOf.get(rank);
-    for (const other of own === undefined ? [] : partnersOf(own, kind)) group.add(other);
+    for (const other of own === undefined ? [] : partnersOf(own, maySum)) group.add(other);
   }
   return group.size;
 }
 
-function partnersOf(own: RankOf, kind: ReplicaKind): readonly number[] {
+function partnersOf(own: RankOf, maySum: boolean): readonly number[] {
   const { alike, list, k } = own;
   return [
     ...alike.peers.map((peers) => at(peers, k)),
     ...alike.collectives.flatMap((collectiveOn) => collectiveOn(k).operation.team),
     ...list.commands.flatMap((_, index) => {
       const command = commandOn(own, index);
-      if (command.kind !== "transfer" || (kind === "summing" && isSum(command))) return [];
+      if (command.kind !== "transfer" || (maySum && isSum(command))) return [];
       const { operation } = command;
       return operation.kind === "collective" ? operation.team : operation.ops.map(({ peer }) => peer);
     }),
