@@ -146,7 +146,7 @@ export interface Collective {
   readonly type: CollectiveType;
   /** Ranks in team order. */
   readonly team: readonly number[];
-  /** In a Program of one replica, of a sum with others: the team of the whole, of which `team` has this rank alone. */
+  /** In a Program of one replica, of a collective with others: the whole team, of which `team` has this rank alone. */
   readonly wholeTeam?: readonly number[];
   /** Position in the team, for rooted types; else null. */
   readonly root: number | null;

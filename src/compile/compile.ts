@@ -76,7 +76,7 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly verify?: OptionValue<"verify">;
   /**
    * Whether the Program has only the ranks of the first replica, where all are replicas on one host each: equal groups
-   * that at most sum with each other. To prove, predict and explain it, not to run it. A number: the first replicas that
+   * that at most meet in collectives. To prove, predict and explain it, not to run it. A number: the first replicas that
    * have so many ranks together. False if omitted.
    */
   readonly oneReplica?: boolean | number;

@@ -143,8 +143,10 @@ it("explains one of several groups that do the same, or with --print all every r
   const explain = async (...flags: readonly string[]): Promise<string> =>
     (await cli("explain", llama, ...sizes, ...flags)).out;
   const [one, all] = [await explain(), await explain("--print", "all")];
-  const replicas = "\nreplicas: 2 groups of 2 devices do the same; one is explained\n";
+  const replicas = "\nreplicas: 4 devices do the same; one is explained\n";
   expect(one).toContain(replicas);
+  const groups = "\nreplicas: 2 groups of 2 devices do the same; one is explained\n";
+  expect(await explain("--backend", "cuda", "--devices", "4", "--schedule", "as-written")).toContain(groups);
   expect(await explain("--set", "LAYERS=13")).toContain(`${replicas}layers: 9 of the equal ones`);
   expect(all).not.toContain("replicas");
   const verdict = (text: string): string => text.split("\n").slice(0, 2).join("\n");

@@ -95,14 +95,15 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ? []
       : [`bubble ${percentText(bubble)}: the mean share of the time in which a device runs no kernel`]),
     ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
-    ...(ranks === flags.devices
-      ? []
-      : [
-          `replicas: ${counted(flags.devices / ranks, "group")} of ${counted(ranks, "device")} do the same; one is explained`,
-        ]),
+    ...(ranks === flags.devices ? [] : [replicasText(flags.devices, ranks)]),
     ...(layers === null ? [] : [layersText(layers)]),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
+}
+
+function replicasText(devices: number, ranks: number): string {
+  const groups = ranks === 1 ? "" : `${devices / ranks} groups of `;
+  return `replicas: ${groups}${ranks === 1 ? devices : ranks} devices do the same; one is explained`;
 }
 
 function layersText({ missing }: ExplainedLayers): string {

@@ -1,8 +1,9 @@
 /**
  * Replicas: equal groups of consecutive ranks, as with tensor parallelism on each host and a part of the batch for each
  * host. The lists of the first replica are those of any other, but for the numbers of its ranks and the names that
- * contain them. They exchange nothing with each other, but for a library's Allreduce of the ranks in the same place of
- * some replicas, as of gradients. What is proven or predicted of one replica holds for all (verify/classes/README.md).
+ * contain them. They exchange nothing with each other, but by a library's collectives without a root of the ranks in the
+ * same place of some replicas, as sums of gradients. What is proven or predicted of one replica holds for all
+ * (verify/classes/README.md).
  */
 import type { CommandList, UnlinkedCommand } from "../../commands/command-list.ts";
 import type { Collective, PointToPointGroup, Transfer } from "../../commands/command.ts";
@@ -23,8 +24,8 @@ interface RankOf extends Recorded {
 }
 
 /**
- * The number of ranks of each replica: all, if there is one. `recorded` has all ranks. A replica lies on one host of so
- * many devices. Several replicas are one of `least` ranks.
+ * The number of ranks of the smallest replicas that each lie on one host of so many devices, or of those with `least`
+ * ranks: all, if there are none. `recorded` has all ranks.
  */
 export function replicaSize(
   recorded: readonly Recorded[],
@@ -34,59 +35,39 @@ export function replicaSize(
   for (const each of recorded)
     for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, rank, k });
   const count = rankOf.size;
-  const areReplicas = (size: number): boolean =>
-    count % size === 0 &&
-    devicesPerHost % size === 0 &&
-    [...rankOf.values()].every((own) => {
-      const before = rankOf.get(own.rank - size);
-      return (own.rank < size || (before !== undefined && isMoved(before, own, size))) && sumsAlike(rankOf, own, size);
-    });
-  // Of ranks that lie further apart, the last replica would exchange with ranks beyond the last.
-  const size = [firstGroup(rankOf, true), firstGroup(rankOf, false)].find(areReplicas) ?? count;
-  return least % size === 0 && areReplicas(least) ? least : size;
+  for (let size = least; size < count; size++) {
+    if (count % size === 0 && devicesPerHost % size === 0 && areReplicas(rankOf, size)) return size;
+  }
+  return count;
 }
 
-/** The list of a rank of the first replica, in which it sums alone what it sums with other replicas. */
+/**
+ * Whether each rank does what the one a replica before it does. What a rank exchanges with others that are as much
+ * further on stays in its replica: otherwise the first or the last replica would exchange with ranks that do not exist.
+ */
+function areReplicas(rankOf: ReadonlyMap<number, RankOf>, size: number): boolean {
+  return [...rankOf.values()].every((own) => {
+    const before = rankOf.get(own.rank - size);
+    return (own.rank < size || (before !== undefined && isMoved(before, own, size))) && meetsAlike(rankOf, own, size);
+  });
+}
+
+/** The list of a rank of the first replica, which is alone in its collectives with other replicas. */
 export function withoutOthers(list: CommandList, size: number): CommandList {
   const alone = (command: UnlinkedCommand): UnlinkedCommand =>
-    isSum(command) && isWider(command.operation, size)
+    isMeeting(command) && isWider(command.operation, size)
       ? { ...command, operation: { ...command.operation, team: [list.rank], wholeTeam: command.operation.team } }
       : command;
   return { ...list, commands: list.commands.map(alone) };
 }
 
-/** The number of ranks that exchange data with rank 0, directly or through others; `maySum`: other than by sums. */
-function firstGroup(rankOf: ReadonlyMap<number, RankOf>, maySum: boolean): number {
-  const group = new Set([0]);
-  for (const rank of group) {
-    const own = rankOf.get(rank);
-    for (const other of own === undefined ? [] : partnersOf(own, maySum)) group.add(other);
-  }
-  return group.size;
-}
-
-function partnersOf(own: RankOf, maySum: boolean): readonly number[] {
-  const { alike, list, k } = own;
-  return [
-    ...alike.peers.map((peers) => at(peers, k)),
-    ...alike.collectives.flatMap((collectiveOn) => collectiveOn(k).operation.team),
-    ...list.commands.flatMap((_, index) => {
-      const command = commandOn(own, index);
-      if (command.kind !== "transfer" || (maySum && isSum(command))) return [];
-      const { operation } = command;
-      return operation.kind === "collective" ? operation.team : operation.ops.map(({ peer }) => peer);
-    }),
-  ];
-}
-
-interface Sum extends Transfer {
+interface Meeting extends Transfer {
   readonly operation: Collective;
 }
 
-function isSum(command: UnlinkedCommand): command is Sum {
-  return (
-    command.kind === "transfer" && command.operation.kind === "collective" && command.operation.type === "Allreduce"
-  );
+/** Whether all ranks of a library's collective wait for all. */
+function isMeeting(command: UnlinkedCommand): command is Meeting {
+  return command.kind === "transfer" && command.operation.kind === "collective" && command.operation.root === null;
 }
 
 /** Whether ranks of other replicas of `size` ranks take part, seen from any. */
@@ -96,19 +77,19 @@ function isWider({ team }: Collective, size: number): boolean {
 }
 
 /**
- * Whether the sums with other replicas are of ranks in the same place of each, and every rank of them has the same team
- * there. No rank of a team then waits for another that waits elsewhere.
+ * Whether the collectives with other replicas are of ranks in the same place of each, and every rank of one has the same
+ * team there. No rank of a team then waits for another that waits elsewhere.
  */
-function sumsAlike(rankOf: ReadonlyMap<number, RankOf>, own: RankOf, size: number): boolean {
+function meetsAlike(rankOf: ReadonlyMap<number, RankOf>, own: RankOf, size: number): boolean {
   return [...own.alike.varying.keys()].every((index) => {
     const command = commandOn(own, index);
-    if (!isSum(command) || !isWider(command.operation, size)) return true;
+    if (!isMeeting(command) || !isWider(command.operation, size)) return true;
     const { team } = command.operation;
     const first = rankOf.get(Math.min(...team));
     const theirs = first?.list === own.list ? commandOn(first, index) : null;
     return (
       theirs !== null &&
-      isSum(theirs) &&
+      isMeeting(theirs) &&
       sameNumbers(team, theirs.operation.team) &&
       team.includes(own.rank) &&
       team.every((rank) => rank % size === own.rank % size)
@@ -138,7 +119,8 @@ function isMoved(a: RankOf, b: RankOf, by: number): boolean {
     ) &&
     [...alike.varying.keys()].every((index) => {
       const [own, other] = [commandOn(a, index), commandOn(b, index)];
-      if (isSum(own) && isWider(own.operation, by)) return isSum(other) && sameViews(own.operation, other.operation);
+      if (isMeeting(own) && isWider(own.operation, by))
+        return isMeeting(other) && sameViews(own.operation, other.operation);
       return own.kind === "transfer" && other.kind === "transfer"
         ? isMovedOperation(own.operation, other.operation, by)
         : JSON.stringify(own) === JSON.stringify(other);

@@ -5,7 +5,7 @@ import { counted, withArticle } from "../../../support/wording.ts";
 import { type CommandBase, type CommandRef, type Origin, originText, type Collective } from "../../command.ts";
 import { commonBox, sameNumbers, type View } from "../../view.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
-import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
+import { allRanksOf, assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
 
 /** What messages need of a rank's list, linked or not. */
 interface Listed {
@@ -149,9 +149,14 @@ function agree(a: Collective, b: Collective): boolean {
   return teams && a.type === b.type && a.root === b.root && a.reduceOp === b.reduceOp;
 }
 
-/** Why the views do not form a collective, or null if they do. `participants` is the whole team in team order. */
-export function unfitViews(lists: readonly Listed[], participants: readonly CollectiveUse[]): Diagnostic | null {
-  const first = at(participants, 0);
+/**
+ * Why the views do not form a collective, or null if they do. `present` is the whole team in team order. In a Program of
+ * one replica, the others have the same views.
+ */
+export function unfitViews(lists: readonly Listed[], present: readonly CollectiveUse[]): Diagnostic | null {
+  const first = at(present, 0);
+  const others = allRanksOf(first.operation).length / first.operation.team.length;
+  const participants = others === 1 ? present : Array.from({ length: others }, () => present).flat();
   const problem =
     badKind(first) ??
     participants.reduce<Found | null>((found, use, i) => found ?? badSides(use, i), null) ??
