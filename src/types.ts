@@ -99,7 +99,7 @@ export type { LoopRule } from "./passes/stream-loops/loop-refusals.ts";
 export type { FusionObstacle } from "./passes/stream-loops/group/group-loops.ts";
 export type { ExplainedLayers } from "./explain/explain.ts";
 export type { ExplainedCause } from "./explain/explain-run.ts";
-export type { CompiledFewer, CompiledLayers } from "./tune/regions/fewer-layers.ts";
+export type { CompiledFewer, CompiledLayers, Layered } from "./tune/regions/fewer-layers.ts";
 export type { Floor } from "./explain/floor.ts";
 export type { IdlePart } from "./explain/idle/idle-time.ts";
 export type { RegionLoad } from "./explain/idle/region-loads.ts";
