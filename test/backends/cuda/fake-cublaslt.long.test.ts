@@ -22,7 +22,7 @@ afterAll(() => {
 
 describe.skipIf(obstacle !== null)("ranks on fake GPUs with cuBLASLt", () => {
   it.each([
-    { script: "rank.ts", programs: 16 },
+    { script: "rank.ts", programs: 17 },
     { script: "library-rank.ts", programs: 7 },
   ])(
     "run the programs of $script with the oracle's results",
