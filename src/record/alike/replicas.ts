@@ -7,7 +7,7 @@
  */
 import type { CommandList, UnlinkedCommand } from "../../commands/command-list.ts";
 import type { Collective, PointToPointGroup, Transfer } from "../../commands/command.ts";
-import { sameNumbers, type View } from "../../commands/view.ts";
+import { sameNumbers, sameView, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { Alike, RankView } from "./alike.ts";
 
@@ -18,6 +18,8 @@ interface Recorded {
 
 /** One rank of those that were recorded at once. */
 interface RankOf extends Recorded {
+  /** How far operands move on each of them. */
+  readonly moves: readonly (readonly number[])[];
   readonly rank: number;
   /** Its number among those. */
   readonly k: number;
@@ -32,8 +34,10 @@ export function replicaSize(
   { devicesPerHost, least }: { readonly devicesPerHost: number; readonly least: number },
 ): number {
   const rankOf = new Map<number, RankOf>();
-  for (const each of recorded)
-    for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, rank, k });
+  for (const each of recorded) {
+    const moves = movesIn(each);
+    for (const [k, rank] of each.alike.ranks.entries()) rankOf.set(rank, { ...each, moves, rank, k });
+  }
   const count = rankOf.size;
   for (let size = least; size < count; size++) {
     if (count % size === 0 && devicesPerHost % size === 0 && areReplicas(rankOf, size)) return size;
@@ -50,6 +54,14 @@ function areReplicas(rankOf: ReadonlyMap<number, RankOf>, size: number): boolean
     const before = rankOf.get(own.rank - size);
     return (own.rank < size || (before !== undefined && isMoved(before, own, size))) && meetsAlike(rankOf, own, size);
   });
+}
+
+function movesIn({ alike, list }: Recorded): readonly (readonly number[])[] {
+  const views: readonly RankView[] = [
+    ...[...alike.moving.values()].flatMap(({ inputs, outputs }) => [...inputs, ...outputs]),
+    ...list.pairs.map(({ view }) => view),
+  ];
+  return [...new Set(views.flatMap(({ moves }) => (moves === undefined ? [] : [moves])))];
 }
 
 /** The list of a rank of the first replica, which is alone in its collectives with other replicas. */
@@ -105,14 +117,10 @@ function commandOn({ alike, list, k }: RankOf, index: number): UnlinkedCommand {
 
 /** Whether the second rank does what the first does, with other ranks that are `by` further on. */
 function isMoved(a: RankOf, b: RankOf, by: number): boolean {
-  const { alike, list } = a;
-  const moving: readonly RankView[] = [
-    ...[...alike.moving.values()].flatMap(({ inputs, outputs }) => [...inputs, ...outputs]),
-    ...list.pairs.map(({ view }) => view),
-  ];
+  const { alike, list, moves } = a;
   return (
     list === b.list &&
-    moving.every(({ moves }) => moves === undefined || moves[a.k] === moves[b.k]) &&
+    moves.every((own) => own[a.k] === own[b.k]) &&
     alike.peers.every((peers) => at(peers, a.k) + by === peers[b.k]) &&
     alike.collectives.every((collectiveOn) =>
       isMovedOperation(collectiveOn(a.k).operation, collectiveOn(b.k).operation, by),
@@ -152,12 +160,9 @@ function isMovedOperation(own: Operation, other: Operation, by: number): boolean
 }
 
 function sameViews(a: Collective, b: Collective): boolean {
-  return a.reduceOp === b.reduceOp && sameView(a.input, b.input) && sameView(a.output, b.output);
+  return a.reduceOp === b.reduceOp && sameSide(a.input, b.input) && sameSide(a.output, b.output);
 }
 
-function sameView(a: View | null, b: View | null): boolean {
-  if (a === b) return true;
-  if (a === null || b === null) return false;
-  const isThere = a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype;
-  return isThere && sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
+function sameSide(a: View | null, b: View | null): boolean {
+  return a === b || (a !== null && b !== null && sameView(a, b));
 }
