@@ -15,7 +15,7 @@ import {
   verify,
 } from "@braid-compiler/braid";
 import type { Participant } from "../../src/commands/program.ts";
-import { buildGraph, graphRecipes, graphSettings } from "../properties/annotated-graphs.ts";
+import { buildGraph, graphSettings, twoAxisRecipes } from "../properties/annotated-graphs.ts";
 import { trainedMlp } from "../support/trained-mlp.ts";
 import { draws } from "../support/suite.ts";
 
@@ -78,21 +78,15 @@ function replicaOf(source: Fusion, options: CompileOptions): number {
   return size;
 }
 
-/** The grids of `buildGraph` of two axes. */
-const grids = [7, 9, 10];
-
 it("random graphs on two axes of devices, cut along one or both", () => {
   let replicas = 0;
   fc.assert(
     fc.property(
-      graphRecipes,
+      twoAxisRecipes,
       graphSettings,
-      fc.constantFrom(...grids),
-      fc.boolean(),
       fc.constantFrom<"cpu" | "cuda">("cpu", "cuda"),
-      (recipe, { protocol, ...setting }, grid, isCut, on) => {
-        const inputs = recipe.inputs.map((input) => (isCut ? input : { ...input, y: Infinity }));
-        const { fusion, devices } = buildGraph({ ...recipe, grid, inputs, symbolic: false });
+      (recipe, { protocol, ...setting }, on) => {
+        const { fusion, devices } = buildGraph(recipe);
         const options = { ...setting, ...(protocol === undefined ? {} : { protocol }), devices, on };
         try {
           compile(fusion, { ...options, verify: "off" });

@@ -95,6 +95,14 @@ export const graphRecipes = recipesOf(fc.nat({ max: 15 }).map((op) => (op === 15
 /** Half of them sort, scan, index, or attend with masks. */
 export const indexingRecipes = recipesOf(fc.nat({ max: 26 }));
 
+/** On 2 x 3, 3 x 2 and 2 x 4 devices. Where the inputs are cut along DIDx alone, ranks that differ along DIDy do the same. */
+export const twoAxisRecipes: fc.Arbitrary<GraphRecipe> = fc
+  .tuple(graphRecipes, fc.constantFrom(7, 9, 10), fc.boolean())
+  .map(([recipe, grid, isCut]) => {
+    const inputs = recipe.inputs.map((input) => (isCut ? input : { ...input, y: Infinity }));
+    return { ...recipe, grid, inputs, symbolic: false };
+  });
+
 export interface GraphSetting extends Pick<
   LowerOptions,
   "backend" | "p2p" | "protocol" | "shrink" | "accumulate" | "insertReshardingAfter"

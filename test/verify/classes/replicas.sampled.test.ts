@@ -8,7 +8,7 @@ import { lowerRanks } from "../../../src/compile/lower.ts";
 import { without } from "../../../src/compile/repair/insertion.ts";
 import { walk } from "../../../src/host/traverse.ts";
 import { at } from "../../../src/support/invariant.ts";
-import { buildGraph, graphRecipes, graphSettings } from "../../properties/annotated-graphs.ts";
+import { buildGraph, graphSettings, twoAxisRecipes } from "../../properties/annotated-graphs.ts";
 import { draws } from "../../support/suite.ts";
 import { trainedMlp } from "../../support/trained-mlp.ts";
 
@@ -55,22 +55,15 @@ it.each(["nccl", "cuda"] as const)("both passes of an MLP, %s", (backend) => {
 it("random graphs on two axes of devices", () => {
   let wrong = 0;
   fc.assert(
-    fc.property(
-      graphRecipes,
-      graphSettings,
-      fc.constantFrom(7, 9, 10),
-      fc.boolean(),
-      (recipe, setting, grid, isCut) => {
-        const inputs = recipe.inputs.map((input) => (isCut ? input : { ...input, y: Infinity }));
-        const { fusion, devices } = buildGraph({ ...recipe, grid, inputs, symbolic: false });
-        const { streams: _, protocol: __, ...options } = setting;
-        try {
-          wrong += compared(fusion, devices, options).wrong;
-        } catch (error) {
-          if (!(error instanceof DiagnosticError)) throw error;
-        }
-      },
-    ),
+    fc.property(twoAxisRecipes, graphSettings, (recipe, setting) => {
+      const { fusion, devices } = buildGraph(recipe);
+      const { streams: _, protocol: __, ...options } = setting;
+      try {
+        wrong += compared(fusion, devices, options).wrong;
+      } catch (error) {
+        if (!(error instanceof DiagnosticError)) throw error;
+      }
+    }),
     draws({ quick: 8, long: 150 }),
   );
   expect(wrong).toBeGreaterThan(0);
