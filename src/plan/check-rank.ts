@@ -9,7 +9,7 @@ import type { PlanOp, RankDocument } from "./rank-document.ts";
 /** Throws a diagnostic. */
 export type Refuse = (found: string, expected: string) => never;
 
-/** An address and the bytes from it that an operation touches; 1 where a kernel decides. */
+/** An address and the bytes from it that an operation touches; where a kernel decides, 1 of words and 0 of tensors. */
 interface Extent {
   readonly address: Address;
   readonly bytes: number;
@@ -192,7 +192,10 @@ function extentsOf(op: PlanOp, own: RankDocument): readonly Extent[] {
     case "batch":
       return op.operations.map(({ address }) => ({ address, bytes: 4 }));
     case "launch":
-      return op.parameters.flatMap((each) => (typeof each === "number" ? [] : [{ address: each, bytes: 1 }]));
+      // A tensor may be empty.
+      return op.parameters.flatMap((each) =>
+        typeof each === "number" ? [] : [{ address: each, bytes: "offset" in each ? 0 : 1 }],
+      );
     case "gemm":
       return gemmExtents(op, own);
     case "attention": {

@@ -7,7 +7,7 @@ import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
 import { at } from "../../src/support/invariant.ts";
-import { adding, attention, breaks, changed, planOf, read, ring, target, total } from "./plans.ts";
+import { adding, attention, breaks, changed, empty, planOf, read, ring, target, total } from "./plans.ts";
 
 /** The one diagnostic of reading it. */
 async function refusal(files: PlanFiles): Promise<string> {
@@ -25,6 +25,7 @@ async function refusal(files: PlanFiles): Promise<string> {
 describe.each([
   ["a ring", () => ring(4)],
   ["sums over links", total],
+  ["a kernel that reads an empty tensor", empty],
   ["attention", attention],
   ["GEMMs that add", adding],
 ])("the plan of %s", (_, make) => {

@@ -2,7 +2,7 @@
 import { type Compilation, compile, type CompileOptions } from "../../src/compile/compile.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { add, matmul, sum } from "../../src/ir/api/ops.ts";
+import { add, full, groupedMatmul, matmul, sum } from "../../src/ir/api/ops.ts";
 import { makePlan, type PlanFiles } from "../../src/plan/make-plan.ts";
 import { type Plan, readPlan } from "../../src/plan/read-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
@@ -34,6 +34,18 @@ export function total(): Compilation {
   for (const tensor of [x, y, z]) tensor.setDeviceMesh(DeviceMesh.range(3));
   for (const tensor of [x, y]) tensor.outerSplit(0, 3).parallelize("DIDx");
   return compile(f, { devices: 3, on: "cuda", backend: "cuda" });
+}
+
+/** A kernel that reads an empty tensor: rank 1 has no index of the contracted axis. */
+export function empty(): Compilation {
+  const f = new Fusion();
+  const [x, w] = [f.input([3, 1], "float"), f.input([2, 1, 4], "float")];
+  f.output(groupedMatmul(x, w, full(f, [2], 3, "int")));
+  for (const tensor of [x, w]) {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    tensor.outerSplit(1, 2).parallelize("DIDx");
+  }
+  return compile(f, { devices: 2, on: "cuda", backend: "cuda" });
 }
 
 export function attention(): Compilation {

@@ -9,12 +9,12 @@ import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { at } from "../../src/support/invariant.ts";
 import { readInPython } from "./read-in-python.ts";
-import { attention, breaks, changed, planOf, read, ring, total } from "../plan/plans.ts";
+import { attention, breaks, changed, empty, planOf, read, ring, total } from "../plan/plans.ts";
 
 const scratch = mkdtempSync(path.join(tmpdir(), "braid-tests-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-const whole = { ring: planOf(ring(4)), total: planOf(total()), attention: planOf(attention()) };
+const whole = { ring: planOf(ring(4)), total: planOf(total()), empty: planOf(empty()), attention: planOf(attention()) };
 const two = planOf(ring());
 const flipped = new Map(two).set("rank-1.json", (two.get("rank-1.json") ?? "").replace("half", "hale"));
 /** Plans with another number in a document of a rank: some are refused, by the form or by what numbers name. */

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import type { compile } from "../../src/compile/compile.ts";
 import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
-import { attention, planOf, read, ring, total } from "../plan/plans.ts";
+import { attention, empty, planOf, read, ring, total } from "../plan/plans.ts";
 import { expectEqualRuns } from "./both-runs.ts";
 import { writePlan } from "./python-ranks.ts";
 
@@ -31,6 +31,7 @@ const plans = {
   "a ring of copies, 2 ranks": () => ring(2),
   "a ring of copies, 4 ranks": () => ring(4),
   "sums by kernels that wait, uneven, 3 ranks": total,
+  "a kernel that reads an empty tensor": empty,
   "attention by cuDNN": attention,
 } satisfies Record<string, () => ReturnType<typeof compile>>;
 

@@ -21,7 +21,7 @@ def run(folder: Path, session: Session, runs: int) -> dict[str, int]:
     runner = load_plan(session, folder)
     memory = runner.own["memory"]
     bound = [*memory["in"], *memory["out"], *memory["copied"]]
-    addresses = tuple(gpu.allocate(max(16, tensor["bytes"]), tensor["name"]) for tensor in bound)
+    addresses = tuple(gpu.allocate(tensor["bytes"], tensor["name"]) for tensor in bound)
     given, offset = (folder / f"in-{rank}").read_bytes(), 0
     for tensor, address in zip(bound, addresses):
         if tensor["role"] == "input":

@@ -10,7 +10,7 @@ from .dtypes import DTYPE_BYTES, scale_elements
 Json = dict[str, Any]
 # Takes what was found and what was expected, and raises.
 Refuse = Callable[[str, str], None]
-# An address and the bytes from it that an operation touches; 1 where a kernel decides.
+# An address and the bytes from it that an operation touches; where a kernel decides, 1 of words and 0 of tensors.
 Extent = tuple[Json, int]
 
 GRAPH_BYTES = {**DTYPE_BYTES, "int32": 4}
@@ -175,7 +175,8 @@ def _extents(op: Json, own: Json) -> Iterator[Extent]:
     elif kind == "batch":
         yield from ((each["address"], 4) for each in op["operations"])
     elif kind == "launch":
-        yield from ((each, 1) for each in op["parameters"] if isinstance(each, dict))
+        # A tensor may be empty.
+        yield from ((each, 0 if "offset" in each else 1) for each in op["parameters"] if isinstance(each, dict))
     elif kind == "gemm":
         yield from _gemm_extents(op, own["gemms"][op["gemm"]]["layout"])
     elif kind == "attention":
