@@ -126,6 +126,18 @@ describe("copies", () => {
     await expectOracle(f, { devices });
   });
 
+  it("what a loop writes in chunks", async () => {
+    const f = withCache((own, { cache }) => {
+      const half = mul(cache, 0.5);
+      own.output(add(half, 1), { alias: cache });
+      half.outerSplit(1, 4).parallelize("Stream");
+    });
+    const { program, report } = compile(f, { devices });
+    expect(report.ok).toBe(true);
+    expect(movesOf(program)).toEqual({ copies: devices, inPlace: 0 });
+    await expectOracle(f, { devices });
+  });
+
   it("what is the element of another place", async () => {
     const f = withCache((own, { cache }) =>
       own.output(add(cache, slice(cache, [0, 0, 0], [4, 1, 8])), { alias: cache }),

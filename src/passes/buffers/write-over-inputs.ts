@@ -17,6 +17,7 @@ import { layoutOf, sameLayout } from "../../ir/layout.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
+import { withSerialStream } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { collectUses } from "./uses.ts";
 
@@ -36,7 +37,9 @@ function writeOver(program: HostProgram, { output: position, input }: Alias): Ho
   const outputs = program.outputs.with(position, input);
   if (!isLastUse(program, output, input)) {
     const copy: Statement = { kind: "Set", inputs: [output], output: input };
-    return { ...program, outputs, body: [...program.body, copy] };
+    // The loops over its chunks are made. The copy is of the whole.
+    const tensors = program.tensors.with(input, withSerialStream(replaced));
+    return { ...program, tensors, outputs, body: [...program.body, copy] };
   }
   return { ...program, outputs, body: renamed(program.body, output, input) };
 }

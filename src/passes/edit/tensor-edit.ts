@@ -86,6 +86,11 @@ export function addSerialTensor(
   return addTensor(edit, like, plainDomain(axes), mesh, "global", relation);
 }
 
+/** The tensor with Serial in place of Stream. */
+export function withSerialStream(tensor: Tensor): Tensor {
+  return reparallelize(tensor, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType));
+}
+
 /** The tensor with other parallel types and another mesh; the same object when nothing changes. */
 export function reparallelize(
   tensor: Tensor,

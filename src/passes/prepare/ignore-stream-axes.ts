@@ -4,7 +4,7 @@
  */
 import type { IterDomain } from "../../ir/domain.ts";
 import type { Pass } from "../pass.ts";
-import { reparallelize } from "../edit/tensor-edit.ts";
+import { withSerialStream } from "../edit/tensor-edit.ts";
 
 export const ignoreStreamAxes: Pass<"fusion", "checked"> = {
   name: "ignore-stream-axes",
@@ -13,10 +13,7 @@ export const ignoreStreamAxes: Pass<"fusion", "checked"> = {
   run: (fusion, { options }) => {
     if (options.overlap) return fusion;
     if (!fusion.tensors.some(({ domain }) => hasStream(domain.logical) || hasStream(domain.loop))) return fusion;
-    const tensors = fusion.tensors.map((tensor) =>
-      reparallelize(tensor, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType)),
-    );
-    return { ...fusion, tensors };
+    return { ...fusion, tensors: fusion.tensors.map(withSerialStream) };
   },
 };
 
