@@ -39,9 +39,10 @@ export interface KernelTime {
 export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number, costOf: CommandTime): KernelTime {
   const kinds = new Map<string, number>();
   let [all, launches] = [0, 0];
+  const keys = new Map<number, string>();
   for (const [index, command] of at(ranks, rank).commands.entries()) {
     if (command.kind !== "launch" || touchesPeers({ buffers }, rank, command)) continue;
-    const key = kernelKey(at(kernels, command.kernel));
+    const key = getOrMake(keys, command.kernel, () => kernelKey(at(kernels, command.kernel)));
     const { latency, busy } = costOf(rank, index);
     const time = (latency + busy) / 1000;
     launches += latency / 1000;

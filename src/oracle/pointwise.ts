@@ -88,10 +88,9 @@ export function broadcastReader(
 /** Whether an infinite or NaN operand determines the result, whatever the error of the other one. */
 function isDecided(exact: number, x: Bounded, y: Bounded): boolean {
   if (Number.isNaN(x.element) || Number.isNaN(y.element)) return x.bound !== Infinity && y.bound !== Infinity;
+  if (Number.isFinite(exact)) return false;
   const special = [x, y].some(({ element, bound }) => !Number.isFinite(Number(element)) && bound === 0);
-  return (
-    special && !Number.isFinite(exact) && [x, y].every(({ element, bound }) => bound === 0 || size(element) > bound)
-  );
+  return special && [x, y].every(({ element, bound }) => bound === 0 || size(element) > bound);
 }
 
 function moved({ element, bound }: Bounded): Moved {

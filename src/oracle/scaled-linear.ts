@@ -70,7 +70,10 @@ export function scaledLinear(
 }
 
 function sizes(value: OracleValue): OracleValue {
-  return { ...value, elements: Float64Array.from(value.elements, (element) => Math.abs(Number(element))) };
+  // Float64Array.from calls back for each element, which takes ten times as long.
+  const elements = new Float64Array(value.elements.length);
+  for (let i = 0; i < elements.length; i++) elements[i] = Math.abs(Number(value.elements[i]));
+  return { ...value, elements };
 }
 
 /** One scale is of so many elements of K, and of as many rows of a weight whose scales are fewer than its rows. */

@@ -39,7 +39,7 @@ export function runBlock(definition: Definition, scope: Scope, statements: reado
 
 /** Turns of loops without a body take time, too, and so do long lists. */
 function count(definition: Definition, position: number, items = 1): void {
-  definition.statements += Math.ceil(items / 100);
+  definition.statements += Math.ceil(items / 10);
   if (definition.statements > limits.statements)
     refuseCall({ definition, position }, "the definition is too long", `${limits.statements} statements`, "split it");
 }

@@ -88,9 +88,8 @@ function floatOfBits(bits: bigint, dtype: DType, bytes: number): number {
 /** Little-endian bytes, of bool one bit an element. */
 function fromHex(text: string, dtype: DType, element: string): readonly (Element | null)[] {
   if (text.length % 2 > 0 || !/^0x/iu.test(text) || /[^\da-f]/iu.test(text.slice(2))) return [null];
-  const bytes = Uint8Array.from({ length: text.length / 2 - 1 }, (_, i) =>
-    Number.parseInt(text.slice(2 * i + 2, 2 * i + 4), 16),
-  );
+  const bytes = new Uint8Array(text.length / 2 - 1);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(text.slice(2 * i + 2, 2 * i + 4), 16);
   if (dtype === "bool") {
     if (bytes.length === 1) return [at(bytes, 0) === 0 ? 0 : 1];
     return Array.from({ length: 8 * bytes.length }, (_, i) => (at(bytes, i >> 3) >> (i & 7)) & 1);
