@@ -91,7 +91,7 @@ it.each(casesOf(29))("$name lowers for ranks of $devices devices", async ({ name
 
 const title = "$name runs on $devices devices as the oracle does, with the same bits on any number of streams";
 
-it.each(casesOf(17))(title, async ({ name, devices }) => {
+it.each(casesOf(31))(title, async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   const count = name === "transformer/pipeline.ts" ? 2 + 2 * devices : (outputCounts[name] ?? 1);
   const fingerprints = new Set<string>();

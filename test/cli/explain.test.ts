@@ -2,24 +2,24 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { cli, programFolder } from "./captured-cli.ts";
+import { getOrMake } from "../../src/support/invariant.ts";
+import { cli, type CliRun, programFolder } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/matmul-reduce-scatter.ts");
 const dump = path.resolve(import.meta.dirname, "../fixtures/dumps");
 
+const onFour = ["explain", example, "--devices", "4", "--profile", "4xH200"];
+const large = ["--set", "M=8192,K=8192,N=8192"];
+const known = new Map<string, Promise<CliRun>>();
+
+/** On 4 GPUs, as written; several tests read one run. */
+function asWritten(...flags: readonly string[]): Promise<CliRun> {
+  return getOrMake(known, flags.join(" "), () => cli(...onFour, "--schedule", "as-written", ...flags));
+}
+
 it("prints a verdict, regions, and causes that add up", async () => {
-  const { status, out } = await cli(
-    "explain",
-    example,
-    "--devices",
-    "4",
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-    "--json",
-  );
+  const { status, out } = await asWritten("--json");
   expect(status).toBe(0);
   const found: unknown = JSON.parse(out);
   expect(found).toMatchObject({ devices: 4, on: "cuda", regions: [{ isLoop: true, chunks: 4 }] });
@@ -31,7 +31,7 @@ it("prints a verdict, regions, and causes that add up", async () => {
   };
   expect(causes.reduce((sum, { milliseconds: time }) => sum + time, 0)).toBeCloseTo(exposed, 9);
   expect(milliseconds).toBeGreaterThanOrEqual(floor.milliseconds);
-  const text = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--schedule", "as-written");
+  const text = await asWritten();
   expect(text.out).toMatch(
     / us \(90 %: [\d.]+ us to [\d.]+ us\) predicted on 4 devices; [\d.]+ % of communication hidden; [\d.]+ \w+ exposed\n/,
   );
@@ -39,18 +39,7 @@ it("prints a verdict, regions, and causes that add up", async () => {
 });
 
 it("--print timeline draws the predicted streams of the rank that ends last", async () => {
-  const { status, out } = await cli(
-    "explain",
-    example,
-    "--devices",
-    "4",
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-    "--print",
-    "timeline",
-  );
+  const { status, out } = await asWritten("--print", "timeline");
   expect(status).toBe(0);
   expect(out).toMatch(/^worker 0 +[k.]+ +[\d.]+ ms$/m);
   expect(out).toMatch(/^NCCL \(0 1 2 3\) +[tw.]+ +[\d.]+ ms$/m);
@@ -74,61 +63,30 @@ it("explains the chosen schedule", async () => {
 });
 
 it("gives no advice against the schedule that it chose", async () => {
-  const flags = ["--devices", "4", "--set", "M=64", "--profile", "4xH200", "--schedule", "auto"];
-  const { out } = await cli("explain", example, ...flags);
+  const { out } = await cli(...onFour, "--set", "M=64", "--schedule", "auto");
   expect(out).toMatch(/^schedule: no loop: /m);
   expect(out).toMatch(/^not in a loop +[\d.]+ us/m);
   expect(out).not.toContain("to change:");
 });
 
 it("says what to change", async () => {
-  const asked = [
-    "explain",
-    example,
-    "--devices",
-    "4",
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-    "--set",
-    "M=8192",
-    "--set",
-    "K=8192",
-    "--set",
-    "N=8192",
-  ];
-  const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--print", "all")]);
+  const [few, all] = [await asWritten(...large), await asWritten(...large, "--print", "all")];
   expect(few.out).toMatch(/^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--\w/m);
   expect(few.out).not.toContain("slower");
   expect(all.out).toMatch(/^ {2}[\d.]+ % \w+, [\d.]+ \w+ +--set S=\d+$/m);
 });
 
 it("says that sizes are too small, instead of advice", async () => {
-  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--schedule", "as-written"];
-  const [small, all, large] = await Promise.all([
-    cli(...asked),
-    cli(...asked, "--print", "all"),
-    cli(...asked, "--set", "M=8192", "--set", "K=8192", "--set", "N=8192"),
-  ]);
+  const small = await asWritten();
   expect(small.out).toMatch(/^too small to judge: \d\d\.\d % of the serial time is latency/m);
   expect(small.out).toMatch(/^to change: the sizes/m);
   expect(small.out).not.toContain("faster");
-  expect(all.out).toContain("faster");
-  expect(large.out).not.toContain("too small");
+  expect((await asWritten("--print", "all")).out).toContain("faster");
+  expect((await asWritten(...large)).out).not.toContain("too small");
 });
 
 it("names the rule that kept a collective out of a loop", async () => {
-  const { status, out } = await cli(
-    "explain",
-    example,
-    "--devices",
-    "4",
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written,overlap=false",
-  );
+  const { status, out } = await cli(...onFour, "--schedule", "as-written,overlap=false");
   expect(status).toBe(0);
   expect(out).toMatch(
     /^not in a loop: y = sum\(partial sum of y\), beside T\d+ = add\(y, residual\) \(.*\): the option overlap is off/m,
@@ -139,15 +97,15 @@ it("names the rule that kept a collective out of a loop", async () => {
 
 it("explains one of several groups that do the same, or with --print all every rank", async () => {
   const llama = path.resolve(import.meta.dirname, "../../examples/hosts/llama.ts");
-  const sizes = ["--set", "B=2", "--devices", "4", "--devices-per-host", "2", "--profile", "8xH100"];
-  const explain = async (...flags: readonly string[]): Promise<string> =>
-    (await cli("explain", llama, ...sizes, ...flags)).out;
-  const [one, all] = [await explain(), await explain("--print", "all")];
+  const given = ["--devices", "4", "--devices-per-host", "2", "--profile", "8xH100"];
+  const explain = async (layers: number, ...flags: readonly string[]): Promise<string> =>
+    (await cli("explain", llama, "--set", `B=2,LAYERS=${layers}`, ...given, ...flags)).out;
+  const [one, all] = [await explain(1), await explain(1, "--print", "all")];
   const replicas = "\nreplicas: 4 devices do the same; one is explained\n";
   expect(one).toContain(replicas);
   const groups = "\nreplicas: 2 groups of 2 devices do the same; one is explained\n";
-  expect(await explain("--backend", "cuda", "--devices", "4", "--schedule", "as-written")).toContain(groups);
-  expect(await explain("--set", "LAYERS=13")).toContain(`${replicas}layers: 9 of the equal ones`);
+  expect(await explain(1, "--backend", "cuda", "--schedule", "as-written")).toContain(groups);
+  expect(await explain(13)).toContain(`${replicas}layers: 9 of the equal ones`);
   expect(all).not.toContain("replicas");
   const verdict = (text: string): string => text.split("\n").slice(0, 2).join("\n");
   expect(verdict(one)).toBe(verdict(all));
@@ -267,16 +225,8 @@ it("says which attention is no kernel of its own, as run does, unless it was ask
   const [, fix = ""] = /--schedule (\S+) for the same without this note/u.exec(err) ?? [];
   expect((await explained(fix)).err).toBe("");
   const layers = path.resolve(import.meta.dirname, "../../examples/hosts/llama.ts");
-  const { err: ofTwo } = await cli(
-    "explain",
-    layers,
-    "--devices",
-    "2",
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-  );
+  const ofLayers = [layers, "--set", "BACKWARD=0", "--devices", "2", "--profile", "4xH200", "--schedule", "as-written"];
+  const { err: ofTwo } = await cli("explain", ...ofLayers);
   expect(ofTwo.match(/^note.*$/gmu)).toEqual(["note[gpu-unsupported]: 2 x attention runs as matmuls and a softmax"]);
 });
 

@@ -214,17 +214,18 @@ describe("a bad program file gets one message and status 2", () => {
     );
   });
 
-  it.each(badFiles)("$name", async ({ name, text, expected }) => {
-    const file = folder.write(name, text);
-    for (const command of ["lower", "run"]) {
-      const { status, out, err } = await cli(command, file, "--devices", "2");
+  // All commands load files by one function.
+  it.each(badFiles.map((each, i) => ({ ...each, command: i % 2 === 0 ? "lower" : "run" })))(
+    "$command $name",
+    async ({ command, name, text, expected }) => {
+      const { status, out, err } = await cli(command, folder.write(name, text), "--devices", "2");
       for (const part of expected) expect(err).toContain(part);
       expect(err).not.toMatch(/^\s+at .*\(.*\)$/m);
       expect(err.match(/^error/gm)).toHaveLength(1);
       expect(out).toBe("");
       expect(status).toBe(2);
-    }
-  });
+    },
+  );
 
   it.each([
     ["a missing file", "absent.ts", "no such file or directory"],

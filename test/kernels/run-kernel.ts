@@ -4,7 +4,7 @@ import type { Kernel, Operand } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes, type SimdUse } from "../../src/kernels/kernel-library.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/host-tensor.ts";
-import { at } from "../../src/support/invariant.ts";
+import { at, getOrMake } from "../../src/support/invariant.ts";
 import { createWasmMemory } from "../../src/support/webassembly.ts";
 
 /** Row-major elements of an operand. */
@@ -22,13 +22,22 @@ export function count(shape: readonly number[]): number {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
+type Laid = Pick<Operand, "shape" | "strides">;
+
+const knownOffsets = new WeakMap<Laid, readonly number[]>();
+
 /** Offsets in elements, in row-major order of the shape. */
-export function offsetsOf({ shape, strides }: Pick<Operand, "shape" | "strides">): readonly number[] {
-  return shape.reduce<readonly number[]>(
-    (offsets, extent, axis) =>
-      offsets.flatMap((offset) => Array.from({ length: extent }, (_, i) => offset + i * at(strides, axis))),
-    [0],
-  );
+export function offsetsOf(operand: Laid): readonly number[] {
+  return getOrMake(knownOffsets, operand, () => {
+    let offsets = [0];
+    for (const [axis, extent] of operand.shape.entries()) {
+      const stride = at(operand.strides, axis);
+      const inner: number[] = [];
+      for (const offset of offsets) for (let i = 0; i < extent; i++) inner.push(offset + i * stride);
+      offsets = inner;
+    }
+    return offsets;
+  });
 }
 
 export interface RunOptions {

@@ -127,7 +127,7 @@ describe.each(formats)("$name", (format) => {
     const random = createRandom(12);
     for (let i = 0; i < 5_000; i++) {
       const once = round(anyFloat(random));
-      expect(Object.is(round(once), once)).toBe(true);
+      if (!Object.is(round(once), once)) expect.fail(`${once}: ${round(once)}`);
     }
   });
 });

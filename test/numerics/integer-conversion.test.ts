@@ -72,7 +72,7 @@ describe("int64ToFloat", () => {
       const wide = BigInt.asIntN(64, (BigInt(random.uint32()) << 32n) | BigInt(random.uint32()));
       return wide >> BigInt(random.integer(63));
     });
-    for (const x of [...edges, ...drawn]) expect([x, int64ToFloat(x)]).toEqual([x, nearestFloat(x)]);
+    expect([...edges, ...drawn].filter((x) => !Object.is(int64ToFloat(x), nearestFloat(x)))).toEqual([]);
   });
 
   it("sees every sticky bit", () => {

@@ -88,7 +88,7 @@ describe("progress", () => {
   const script = (milliseconds: number, interactive: boolean): string => `
     import { withProgress } from ${JSON.stringify(progress)};
     // Nothing else runs on this thread meanwhile.
-    const busy = (end = performance.now() + ${milliseconds}) => { while (performance.now() < end); };
+    const busy = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${milliseconds});
     const result = await withProgress({ interactive: ${interactive} }, async (step) => {
       step("first");
       step("lifting", 0, 0);

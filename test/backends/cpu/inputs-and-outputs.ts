@@ -5,7 +5,8 @@ import type { Prepared, Program } from "@braid-compiler/braid";
 export function fillInputs(program: Program, prepared: Prepared): void {
   for (const { id, role, bytes } of program.buffers) {
     if (role !== "input") continue;
-    const values = Float32Array.from({ length: bytes / 4 }, (_, i) => ((i * 7 + id) % 17) - 8);
+    const values = new Float32Array(bytes / 4);
+    for (let i = 0; i < values.length; i++) values[i] = ((i * 7 + id) % 17) - 8;
     prepared.write(id, new Uint8Array(values.buffer));
   }
 }

@@ -24,7 +24,8 @@ afterAll(() => group.close());
 function fill(program: Program, prepared: Prepared): void {
   for (const { id, role, arena, bytes } of program.buffers) {
     if (role !== "input" && arena !== "output") continue;
-    const values = Float32Array.from({ length: bytes / 4 }, (_, i) => ((i * 7 + id) % 31) / 8 - 1.3);
+    const values = new Float32Array(bytes / 4);
+    for (let i = 0; i < values.length; i++) values[i] = ((i * 7 + id) % 31) / 8 - 1.3;
     prepared.write(id, new Uint8Array(values.buffer));
   }
 }

@@ -3,7 +3,19 @@
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 
 /**
@@ -60,4 +72,40 @@ export function builtFolder(name: string, sources: readonly string[], build: (fo
     rmSync(own, { recursive: true });
   }
   return folder;
+}
+
+const weekMs = 7 * 24 * 3600 * 1000;
+
+/** The folder of compiled kernels, named by their sources: later runs find them, unless none did for a week. */
+export function kernelFolder(): string {
+  const folder = path.join(cache, "kernels");
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name);
+    // Another process may have removed it.
+    const { mtimeMs = Infinity } = statSync(file, { throwIfNoEntry: false }) ?? {};
+    if (Date.now() - mtimeMs > weekMs) rmSync(file, { force: true });
+  }
+  return folder;
+}
+
+/** A program of this text, which includes the header; it is compiled unless an earlier run has done so. */
+export function programOf(text: string, args: readonly string[]): string {
+  const folder = kernelFolder();
+  const hash = createHash("sha256").update([text, ...args, headerFolder()].join("\n"));
+  const program = path.join(folder, `program-${hash.digest("hex").slice(0, 32)}`);
+  if (existsSync(program)) {
+    utimesSync(program, new Date(), new Date());
+    return program;
+  }
+  const own = mkdtempSync(path.join(cache, "building-"));
+  const source = path.join(own, "kernels.cpp");
+  try {
+    writeFileSync(source, text);
+    compile([...args, source, "-o", path.join(own, "program")]);
+    renameSync(path.join(own, "program"), program);
+  } finally {
+    rmSync(own, { recursive: true });
+  }
+  return program;
 }

@@ -16,7 +16,7 @@ import { dtypes } from "../../../../src/numerics/dtype.ts";
 import { elementsOf, storageView } from "../../../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
-import { compile, headerFolder } from "./compiler.ts";
+import { headerFolder, programOf } from "./compiler.ts";
 
 export interface EmulatedCase {
   readonly kernel: Kernel;
@@ -64,14 +64,13 @@ export function runEmulated(
   alignments: readonly number[] = [256],
 ): readonly (readonly Values[])[] {
   const laid = cases.map((each, i) => layOut(each, alignments, i));
+  const sanitizing = sanitizes ? ["-fsanitize=address", "-DSANITIZED"] : ["-I", headerFolder()];
+  const program = programOf(programText(laid), [...sanitizing, "-I", import.meta.dirname]);
   const folder = mkdtempSync(path.join(tmpdir(), "braid-emulated-"));
   try {
     const file = (name: string): string => path.join(folder, name);
-    writeFileSync(file("kernels.cpp"), programText(laid));
     writeFileSync(file("before"), Buffer.concat(laid.map(({ image }) => image)));
-    const sanitizing = sanitizes ? ["-fsanitize=address", "-DSANITIZED"] : ["-I", headerFolder()];
-    compile([...sanitizing, "-I", import.meta.dirname, file("kernels.cpp"), "-o", file("kernels")]);
-    execFileSync(file("kernels"), [file("before"), file("after")], { stdio: "pipe", timeout: 120_000 });
+    execFileSync(program, [file("before"), file("after")], { stdio: "pipe", timeout: 120_000 });
     const after = readFileSync(file("after"));
     let next = 0;
     return laid.map((each, i) => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { builtFolder, compile, headerFolder } from "../emulate/compiler.ts";
+import { builtFolder, compile, headerFolder, kernelFolder } from "../emulate/compiler.ts";
 
 export interface Fakes {
   /** Of these processes alone: their kernels and the calls that they made. */
@@ -35,6 +35,7 @@ export function buildFakes(devices: number): Fakes {
       XDG_CACHE_HOME: path.join(folder, "cache"),
       FAKE_CUDA_HEADER: path.join(headerFolder(), "cuda-on-cpu.hpp"),
       FAKE_CUDA_KERNELS: folder,
+      FAKE_CUDA_COMPILED: kernelFolder(),
       FAKE_CUDA_DEVICES: String(devices),
       FAKE_CUDA_LOG: path.join(folder, "calls"),
     },

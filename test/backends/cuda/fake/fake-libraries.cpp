@@ -20,6 +20,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <vector>
 
@@ -281,18 +282,21 @@ API cuModuleLoadData(U64 *module, const char *image) {
   uint64_t length;
   memcpy(&length, image + 8, 8);
   std::string source(image + 16, length);
-  // g++ takes half a second: the first process that needs a kernel compiles it, the others wait for that.
+  // g++ takes half a second: the first process that needs a kernel compiles it, the others wait for that, and later
+  // runs find it. Its name is of its source, which has the path of the header, which is of the header and of g++.
   std::string path = std::string(setting("FAKE_CUDA_KERNELS", "/tmp")) + "/" + nameOf(source);
   int lock = open((path + ".lock").c_str(), O_CREAT | O_RDWR, 0600);
   if (lock < 0 || flock(lock, LOCK_EX)) return 999;
   int status = 0;
-  if (access((path + ".so").c_str(), R_OK)) {
-    std::ofstream(path + ".cpp") << source;
+  std::string built = std::string(setting("FAKE_CUDA_COMPILED", setting("FAKE_CUDA_KERNELS", "/tmp"))) + "/" + nameOf(source) + ".so";
+  std::ofstream(path + ".cpp") << source;
+  if (utimes(built.c_str(), nullptr)) {
     std::string flags = "-std=c++17 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing ";
-    status = system(("g++ " + flags + path + ".cpp -o " + path + ".part && mv " + path + ".part " + path + ".so").c_str());
+    std::string part = built + "." + std::to_string(getpid());
+    status = system(("g++ " + flags + path + ".cpp -o " + part + " && mv " + part + " " + built).c_str());
   }
   close(lock);
-  void *library = status == 0 ? dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void *library = status == 0 ? dlopen(built.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr) return 200;
   *module = (U64)library;
   return 0;
