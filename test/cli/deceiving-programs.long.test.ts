@@ -1,6 +1,6 @@
 /** What a program file throws, exports or sends that is no error, no program and no answer of Braid's. */
 import { expect, it } from "vitest";
-import { cli } from "./captured-cli.ts";
+import { cliApart } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const folder = ownFolder();
@@ -117,7 +117,7 @@ export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [],
 
 it.each(deceiving)("$name gets one message and status 2", async ({ name, text, expected }) => {
   const file = folder.write(name, text);
-  const { status, out, err } = await cli("verify", file, "--devices", "2");
+  const { status, out, err } = await cliApart("verify", file, "--devices", "2");
   for (const part of expected) expect(err).toContain(part);
   expect(err.match(/^error/gm)).toHaveLength(1);
   expect(err).not.toContain("internal error");

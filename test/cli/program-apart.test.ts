@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import * as braid from "../../src/index.ts";
 import { builders } from "../../src/cli/program/running-braid.ts";
-import { cli } from "./captured-cli.ts";
+import { cliApart } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const folder = ownFolder();
@@ -102,7 +102,7 @@ export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [],
 describe("a program file cannot end, block or keep the command", () => {
   it.each(hostile)("$name", async ({ name, text, flags = [], expected }) => {
     const file = folder.write(name, text);
-    const { status, out, err } = await cli("verify", file, "--devices", "2", ...flags);
+    const { status, out, err } = await cliApart("verify", file, "--devices", "2", ...flags);
     for (const part of expected) expect(err).toContain(part);
     expect(err.match(/^error/gm)).toHaveLength(1);
     expect(err).not.toMatch(/^\s+at .*\(.*\)$/m);
@@ -110,7 +110,7 @@ describe("a program file cannot end, block or keep the command", () => {
   });
 
   it.each(["constructor", "__proto__", "toString"])("nor take --set %s=1 for a parameter", async (name) => {
-    const { status, err } = await cli(
+    const { status, err } = await cliApart(
       "verify",
       folder.write("plain.ts", program("")),
       "--devices",
@@ -128,7 +128,7 @@ describe("a program file cannot end, block or keep the command", () => {
       .replace("{ devices }", "{ devices, params }");
     for (const command of ["verify", "explain"]) {
       const profile = command === "explain" ? ["--profile", "2xH100"] : [];
-      const { status, err } = await cli(
+      const { status, err } = await cliApart(
         command,
         folder.write("sized.ts", text),
         "--devices",
@@ -146,13 +146,13 @@ describe("a program file cannot end, block or keep the command", () => {
 
   it("nor does what it leaves running", async () => {
     const file = folder.write("interval.ts", program("setInterval(() => {}, 10);"));
-    const { status, err } = await cli("verify", file, "--devices", "2");
+    const { status, err } = await cliApart("verify", file, "--devices", "2");
     expect([status, err]).toEqual([0, ""]);
   });
 
   it("nor change what the command computes with", async () => {
     const file = folder.write("globals.ts", program("", "Math.max = () => 0; Array.prototype.map = () => [];"));
-    await cli("lower", file, "--devices", "2");
+    await cliApart("lower", file, "--devices", "2");
     expect([Math.max(1, 2), [1].map(String)]).toEqual([2, ["1"]]);
   });
 });
@@ -161,7 +161,7 @@ describe("what a program file prints", () => {
   it("goes to the error stream, whole, and --json stays JSON", async () => {
     const lines = 'for (let i = 0; i < 3000; i++) console.log("line", i);\nconsole.error("and this");';
     const file = folder.write("prints.ts", program(lines));
-    const { status, out, err } = await cli("lower", file, "--devices", "2", "--json");
+    const { status, out, err } = await cliApart("lower", file, "--devices", "2", "--json");
     expect(JSON.parse(out)).toMatchObject({ devices: 2 });
     expect(err.split("\n").filter((line) => /^line \d+$/.test(line))).toHaveLength(3000);
     expect(err).toContain("line 1\nline 2\n");
@@ -171,7 +171,7 @@ describe("what a program file prints", () => {
 
   it("is there where the file then fails", async () => {
     const file = folder.write("prints-and-fails.ts", program('console.log("before");\nthrow new Error("after");'));
-    const { status, out, err } = await cli("lower", file);
+    const { status, out, err } = await cliApart("lower", file);
     expect(err).toContain("before\n");
     expect(err).toContain("found: Error: after");
     expect([status, out]).toEqual([2, ""]);
@@ -192,7 +192,7 @@ console.log(typeof verify, cpuBackend.name, all.Fusion === Fusion, Object.keys(a
     const inside = `const f2 = new Fusion(); const x = f2.input([2], "float"); f2.output(set(x));
   for (const tv of [...f2.inputs, ...f2.outputs]) tv.setDeviceMesh(DeviceMesh.range(1));
   console.log(compile(f2, { devices: 1 }).report.ok);`;
-    const { status, err } = await cli("lower", folder.write("whole.ts", program(top, inside)), "--devices", "2");
+    const { status, err } = await cliApart("lower", folder.write("whole.ts", program(top, inside)), "--devices", "2");
     expect(err).toContain("function cpu true true\ntrue\n");
     expect(status).toBe(0);
   });
@@ -202,7 +202,7 @@ console.log(typeof verify, cpuBackend.name, all.Fusion === Fusion, Object.keys(a
       "DeviceMesh.range(devices)",
       "new DeviceMesh([[[0, 1], [2, 3]], [[4, 5], [6, 7]]])",
     );
-    const { status, out } = await cli("lower", folder.write("mesh.ts", text), "--devices", "8");
+    const { status, out } = await cliApart("lower", folder.write("mesh.ts", text), "--devices", "8");
     expect(out).toContain("DeviceMesh{{{0 1}{2 3}}{{4 5}{6 7}}}");
     expect(status).toBe(0);
   });

@@ -3,7 +3,7 @@ import path from "node:path";
 import process from "node:process";
 import { beforeAll, describe, expect, it } from "vitest";
 import { exampleFiles, loadExample } from "../support/example-program.ts";
-import { cli } from "./captured-cli.ts";
+import { cliApart } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const folder = ownFolder();
@@ -36,7 +36,7 @@ it("program files that load side by side leave a process.exit that exits", async
 
 describe("a program file loads", () => {
   it.each(["copy.ts", "copy.mts", "copy.js", "copy.mjs", "with space and ü/copy.ts"])("%s", async (name) => {
-    const { status, out, err } = await cli("lower", folder.write(name, copyProgram));
+    const { status, out, err } = await cliApart("lower", folder.write(name, copyProgram));
     expect(err).toBe("");
     expect(status).toBe(0);
     expect(out).toContain("%HostIrContainer");
@@ -62,7 +62,7 @@ describe("a program file loads", () => {
          return f;
        });`,
     );
-    const { status, out, err } = await cli("lower", path.relative(process.cwd(), file), "--devices", "2");
+    const { status, out, err } = await cliApart("lower", path.relative(process.cwd(), file), "--devices", "2");
     expect(err).toBe("");
     expect(status).toBe(0);
     expect(out).toContain("{4}");
@@ -74,7 +74,7 @@ describe("a program file loads", () => {
       `{"name": "@braid-compiler/braid", "type": "module", "exports": "./i.js"}`,
     );
     folder.write("near/node_modules/@braid-compiler/braid/i.js", `throw new Error("another Braid");`);
-    const { status, err } = await cli("lower", folder.write("near/copy.ts", copyProgram));
+    const { status, err } = await cliApart("lower", folder.write("near/copy.ts", copyProgram));
     expect(err).toBe("");
     expect(status).toBe(0);
   });
@@ -83,7 +83,7 @@ describe("a program file loads", () => {
     folder.write("packages/node_modules/rows/package.json", `{"name": "rows", "type": "module", "exports": "./i.js"}`);
     folder.write("packages/node_modules/rows/i.js", `export const rows = 6;`);
     const text = `import { rows } from "rows";\n${copyProgram.replace("params.N", "rows")}`;
-    const { status, out, err } = await cli("lower", folder.write("packages/copy.ts", text));
+    const { status, out, err } = await cliApart("lower", folder.write("packages/copy.ts", text));
     expect(err).toBe("");
     expect(status).toBe(0);
     expect(out).toContain("{6}");
@@ -218,7 +218,7 @@ describe("a bad program file gets one message and status 2", () => {
   it.each(badFiles.map((each, i) => ({ ...each, command: i % 2 === 0 ? "lower" : "run" })))(
     "$command $name",
     async ({ command, name, text, expected }) => {
-      const { status, out, err } = await cli(command, folder.write(name, text), "--devices", "2");
+      const { status, out, err } = await cliApart(command, folder.write(name, text), "--devices", "2");
       for (const part of expected) expect(err).toContain(part);
       expect(err).not.toMatch(/^\s+at .*\(.*\)$/m);
       expect(err.match(/^error/gm)).toHaveLength(1);
@@ -235,7 +235,7 @@ describe("a bad program file gets one message and status 2", () => {
   ])("%s", async (_, name, found) => {
     folder.write("notes.md", "");
     folder.write("notes", "");
-    const { status, out, err } = await cli("run", path.join(folder.path, name));
+    const { status, out, err } = await cliApart("run", path.join(folder.path, name));
     expect(err).toContain("error[file-unreadable]");
     expect(err).toContain(path.join(folder.path, name));
     expect(err).toContain(`found: ${found}`);

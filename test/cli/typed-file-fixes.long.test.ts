@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { cli } from "./captured-cli.ts";
+import { cliApart } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/set.ts");
@@ -33,14 +33,14 @@ function program(imported: string, head = "", inside = body): string {
 
 /** The input that a run of `examples/set.ts` takes, as a file. */
 async function array(): Promise<string> {
-  const { out } = await cli("run", example, "--out", named("arrays"), "--json");
+  const { out } = await cliApart("run", example, "--out", named("arrays"), "--json");
   expect(out).toContain(".npy");
   return path.join(named("arrays"), /[\w-]+\.npy/u.exec(out)?.[0] ?? "");
 }
 
 async function traced(...flags: readonly string[]): Promise<string> {
   const file = named("trace.json");
-  expect((await cli("run", example, "--trace", file, ...flags)).status).toBe(0);
+  expect((await cliApart("run", example, "--trace", file, ...flags)).status).toBe(0);
   return file;
 }
 
@@ -130,7 +130,7 @@ const rows: readonly Row[] = [
     code: "plan-mismatch",
     fix: /run it on 2 devices/u,
     command: async (isFixed) => {
-      await cli("compile", example, "--devices", "2", "-o", named("plan"));
+      await cliApart("compile", example, "--devices", "2", "-o", named("plan"));
       return ["run", named("plan"), "--on", "cuda", "--devices", isFixed ? "2" : "4"];
     },
     next: "backend-unavailable",
@@ -138,10 +138,10 @@ const rows: readonly Row[] = [
 ];
 
 it.each(rows)("$fix of $code, typed, mends it", async ({ code, fix, command, next }) => {
-  const refused = await cli(...(await command(false)));
+  const refused = await cliApart(...(await command(false)));
   expect([refused.status, refused.err]).toEqual([2, expect.stringContaining(`error[${code}]`)]);
   expect(refused.err).toMatch(fix);
-  const { status, err } = await cli(...(await command(true)));
+  const { status, err } = await cliApart(...(await command(true)));
   if (next === undefined || status === 0) expect([status, err]).toEqual([0, expect.not.stringContaining("error[")]);
   else expect(err).toContain(`error[${next}]`);
 });

@@ -16,6 +16,9 @@ import { inUserCode } from "./user-code.ts";
 
 const extensions = [".ts", ".mts", ".js", ".mjs"] as const;
 
+/** What a program file imports, by name. */
+export type ImportedModules = typeof runningBraid;
+
 export interface LoadedProgram {
   readonly program: ProgramFile;
   /** Source maps of the file and of its imports. */
@@ -26,7 +29,7 @@ export interface LoadedProgram {
  * The program that `file` exports as its default. `modules`: what it imports by these names.
  * Throws `file-unreadable`, `program-threw`, `program-invalid`, and diagnostics of Braid calls in the file.
  */
-export async function loadProgram(file: string, modules = runningBraid): Promise<LoadedProgram> {
+export async function loadProgram(file: string, modules: ImportedModules = runningBraid): Promise<LoadedProgram> {
   const absolute = path.resolve(file);
   await requireFile(file, absolute);
   const maps = createSourceMaps();

@@ -1,7 +1,7 @@
 /** Evaluates a program file in this thread, and builds its program for the requested devices and parameters. */
 import { requireKnownParameters } from "../../../compile/program/known-parameters.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import { fail } from "../../../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
 import type { ProgramFile } from "../../../host/program-file.ts";
 import { snapshotFusion } from "../../../ir/api/fusion-builder.ts";
@@ -9,15 +9,38 @@ import { fusionState } from "../../../ir/api/handle.ts";
 import type { Tensor } from "../../../ir/domain.ts";
 import type { FusionData } from "../../../ir/fusion-data.ts";
 import { type CallSite, siteText } from "../../../support/call-site.ts";
-import { loadProgram } from "../load-program.ts";
+import { type ImportedModules, loadProgram } from "../load-program.ts";
 import type { SourceMaps } from "../source-maps.ts";
-import { displayPath, inUserCode } from "../user-code.ts";
-import type { ThreadRequest } from "./build-request.ts";
+import { displayPath, inUserCode, UnreadableError } from "../user-code.ts";
+import type { BuildAnswer, ThreadRequest } from "./build-request.ts";
 import { getOrMake } from "../../../support/invariant.ts";
 
+/** The program, or why there is none. `modules`: what its file imports by these names, the running Braid if omitted. */
+export async function answerTo(request: ThreadRequest, modules?: ImportedModules): Promise<BuildAnswer> {
+  try {
+    return { kind: "built", built: await buildHere(request, modules) };
+  } catch (error) {
+    if (error instanceof DiagnosticError) return { kind: "refused", diagnostics: error.diagnostics };
+    if (error instanceof UnreadableError) return unreadable(request.file);
+    return { kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+}
+
+function unreadable(file: string): BuildAnswer {
+  const diagnostic = {
+    code: "program-threw",
+    message: "the program file threw something that cannot be read",
+    place: { kind: "file", path: file },
+    found: "a value whose text or whose stack is an error itself, or a method of the language that it replaced",
+    expected: "code that runs without an error",
+    help: 'throw new Error("what is wrong")',
+  } as const;
+  return { kind: "refused", diagnostics: [diagnostic] };
+}
+
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
-export async function buildHere({ file, devices, hosts, set }: ThreadRequest): Promise<BuiltData> {
-  const { program, maps } = await loadProgram(file);
+async function buildHere({ file, devices, hosts, set }: ThreadRequest, modules?: ImportedModules): Promise<BuiltData> {
+  const { program, maps } = await loadProgram(file, modules);
   const { defaults } = program;
   const sources = mappedSources(maps);
   requireKnownParameters(file, defaults, set);

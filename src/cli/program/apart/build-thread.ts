@@ -4,32 +4,8 @@
  */
 import process from "node:process";
 import { workerData } from "node:worker_threads";
-import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { UnreadableError } from "../user-code.ts";
-import { buildHere } from "./build-here.ts";
-import type { BuildAnswer, BuildStart, ThreadRequest } from "./build-request.ts";
-
-async function answerTo(request: ThreadRequest): Promise<BuildAnswer> {
-  try {
-    return { kind: "built", built: await buildHere(request) };
-  } catch (error) {
-    if (error instanceof DiagnosticError) return { kind: "refused", diagnostics: error.diagnostics };
-    if (error instanceof UnreadableError) return unreadable(request.file);
-    return { kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-  }
-}
-
-function unreadable(file: string): BuildAnswer {
-  const diagnostic = {
-    code: "program-threw",
-    message: "the program file threw something that cannot be read",
-    place: { kind: "file", path: file },
-    found: "a value whose text or whose stack is an error itself, or a method of the language that it replaced",
-    expected: "code that runs without an error",
-    help: 'throw new Error("what is wrong")',
-  } as const;
-  return { kind: "refused", diagnostics: [diagnostic] };
-}
+import { answerTo } from "./build-here.ts";
+import type { BuildAnswer, BuildStart } from "./build-request.ts";
 
 /** Structured clone refuses no data of Braid's, only a host program that the file wrote by hand. */
 function unsendable(file: string, error: unknown): BuildAnswer {
