@@ -9,6 +9,7 @@ import type { TensorView } from "../ir/api/tensor-view.ts";
 import { plainDomain, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { layoutOf } from "../ir/layout.ts";
+import { call, reject } from "../ir/ops/call.ts";
 import { type Op, type OpKind, outputsOf } from "../ir/ops/op.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { shapeOf } from "../ir/sizes.ts";
@@ -46,7 +47,8 @@ export interface SplitPrograms {
 
 /**
  * Differentiates as `gradients` does, and cuts the result in two programs. The Fusion stays as it is. Stream is left out
- * of the backward pass. Throws what `gradients` throws, and `size-missing` for `bytes`.
+ * of the backward pass, and so is state: the forward pass has written it. Throws what `gradients` throws, `size-missing`
+ * for `bytes`, and `alias-invalid` for state that the backward pass reads.
  */
 export function splitBackward(fusion: Fusion, request: GradientRequest, policy: SavePolicy = "all"): SplitPrograms {
   const data = fusion.data();
@@ -54,6 +56,7 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
   const found = gradients.flatMap((id) => (id === null ? [] : [id]));
   const joint: Joint = { data: whole, known: data.tensors.length, gradients: found };
   const part = backwardPart(joint, savesOf(policy, joint));
+  for (const { input } of data.aliases ?? []) if (part.inputs.includes(input)) overwritten(input);
   const forward: FusionData = {
     ...data,
     outputs: [...data.outputs, ...part.saved.filter((id) => !data.outputs.includes(id))],
@@ -91,10 +94,11 @@ function backwardData(
     const like = isInput ? placeOf(tensor.id) : tensor;
     return hasStream(like) || like !== tensor ? withoutStream(edit, tensor, like, isInput) : tensor;
   });
+  const { aliases: _, ...stateless } = data;
   const whole = { ops: data.ops, inputs: data.inputs };
   const derivations = (data.derivations ?? []).slice(-1).map((derivation) => ({ ...derivation, whole }));
   return {
-    ...data,
+    ...stateless,
     tensors,
     ops: part.ops,
     inputs,
@@ -102,6 +106,16 @@ function backwardData(
     iterDomainCount: edit.iterDomainCount,
     derivations,
   };
+}
+
+function overwritten(input: TensorId): never {
+  return reject(call("splitBackward", { code: "fusion" }, { code: "request" }), {
+    code: "alias-invalid",
+    message: "the backward pass reads state that the forward pass overwrites",
+    found: `T${input}`,
+    expected: "state that only the forward pass reads",
+    help: "let the forward pass save a copy: old = set(state), splitBackward(fusion, request, { save: [old] })",
+  });
 }
 
 function hasStream({ domain }: Tensor): boolean {

@@ -10,7 +10,9 @@ import {
   gradients,
   layerNorm,
   linear,
+  mul,
   type SavePolicy,
+  set,
   splitBackward,
   tanh,
   type TensorView,
@@ -133,6 +135,36 @@ describe("both programs", () => {
     for (const gradient of gradients(f, request)) if (gradient !== null) f.output(gradient);
     const whole = evaluateFusion(f.data(), valuesOf(f)).outputs.slice(1);
     expect(split).toEqual(whole);
+  });
+});
+
+describe("state", () => {
+  /** Scaled by the old state, or by a number. */
+  const counting = (isScaled: boolean): { readonly f: Fusion; readonly old: TensorView; readonly split: Split } => {
+    const f = new Fusion();
+    const [x, dy, state] = [f.input([3, 4]), f.input([3, 4]), f.input([1, 1])];
+    const old = set(state);
+    const y = mul(tanh(x), isScaled ? old : 2);
+    f.output(y);
+    f.output(add(state, 1), { alias: state });
+    return { f, old, split: (policy) => splitBackward(f, { of: [y], cotangents: [dy], wrt: [x] }, policy) };
+  };
+  type Split = (policy: SavePolicy) => ReturnType<typeof splitBackward>;
+
+  it("is written by the forward pass alone", () => {
+    const { forward, backward } = counting(false).split("all");
+    expect(forward.data().aliases).toEqual([{ output: 1, input: 2 }]);
+    expect(backward.data().aliases).toBeUndefined();
+    const { buffers } = compile(backward, { devices: 1 }).program;
+    expect(buffers.filter(({ output }) => output !== undefined)).toEqual([]);
+  });
+
+  it("that the backward pass reads is refused, unless the forward pass saves a copy", () => {
+    const { old, split } = counting(true);
+    expect(diagnosticOf(() => split("all"))).toMatchObject({ code: "alias-invalid", found: "T2" });
+    const { saved, backward } = split({ save: [old] });
+    expect(saved.map(({ forward }) => forward.id)).toEqual([old.id]);
+    expect(backward.inputs.map(({ id }) => id)).toEqual([0, 1, old.id]);
   });
 });
 
