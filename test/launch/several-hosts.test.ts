@@ -58,14 +58,12 @@ describe("ranks of two hosts", () => {
     );
   });
 
-  it.each(["127.0.0.1", "localhost", ...(hasIpv6 ? ["[::1]"] : [])])(
-    "meet at %s, and learn who shares a host",
-    async (address) => {
-      const ended = await start(["hosts"], { MASTER_ADDR: address });
-      expect(ended.map(({ err }) => err)).toEqual(Array(4).fill(""));
-      expect(ended.map(({ out }) => out)).toEqual([0, 1, 0, 1].map((local) => `0 0 1 1: a, b; ${local}`));
-    },
-  );
+  // A launcher above names localhost.
+  it.each(["127.0.0.1", ...(hasIpv6 ? ["[::1]"] : [])])("meet at %s, and learn who shares a host", async (address) => {
+    const ended = await start(["hosts"], { MASTER_ADDR: address });
+    expect(ended.map(({ err }) => err)).toEqual(Array(4).fill(""));
+    expect(ended.map(({ out }) => out)).toEqual([0, 1, 0, 1].map((local) => `0 0 1 1: a, b; ${local}`));
+  });
 
   it("all end, with one message, if the launcher contradicts the hosts", async () => {
     const ended = await start(["work"], {}, { 1: { NCCL_HOSTID: "b" } });

@@ -3,7 +3,7 @@
  * within the bounds for random floats, and bit for bit for small integers (where the sums are exact, unless the setting
  * says that they round). All back ends must give the same bits.
  */
-import { type Backend, type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "@braid-compiler/braid";
+import { type Backend, compile, type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "@braid-compiler/braid";
 import { expect } from "vitest";
 import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
@@ -13,7 +13,7 @@ import { indexLimits } from "../../src/ir/runs.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { cpuBackends } from "./cpu-backends.ts";
+import { backendsFor, cpuBackends } from "./cpu-backends.ts";
 
 export interface RunSetting extends Omit<ExecutorOptions, "on" | "localRanks"> {
   readonly seed?: number;
@@ -41,9 +41,9 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes), ...(limit === undefined ? {} : { limit }) };
   });
   const executors = await createExecutors(
-    compilation ?? fusion,
+    compilation ?? compiledOnce(fusion, options, sizes),
     options,
-    machineAlone ? cpuBackends.slice(0, 1) : cpuBackends,
+    machineAlone ? cpuBackends.slice(0, 1) : backendsFor(data.ops.length),
   );
   try {
     for (const mode of ["small-integers", "uniform"] as const) {
@@ -66,16 +66,22 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
   }
 }
 
-/** Lowered and verified once, for the first back end; the others run the same host programs. */
+type Options = Omit<ExecutorOptions, "on" | "localRanks">;
+
+/** For all back ends; the Fusion where the executor chooses what to compile. */
+function compiledOnce(
+  fusion: Fusion,
+  { schedule, profile, ...options }: Options,
+  sizes: ReadonlyMap<string, number>,
+): Fusion | AnyCompilation {
+  if (schedule !== undefined || profile !== undefined) return fusion;
+  return compile(fusion, { ...options, sizes, notes: false });
+}
+
 async function createExecutors(
   source: Fusion | AnyCompilation,
-  options: Omit<ExecutorOptions, "on" | "localRanks">,
-  [firstBackend, ...others]: readonly Backend[],
+  options: Options,
+  backends: readonly Backend[],
 ): Promise<readonly MultiDeviceExecutor[]> {
-  const first = await MultiDeviceExecutor.create(source, { ...options, ...(firstBackend && { on: firstBackend }) });
-  const hosts = Array.from({ length: options.devices }, (_, rank) => first.hostProgram(rank));
-  const rest = await Promise.all(
-    others.map((on) => MultiDeviceExecutor.create(hosts, { ...options, on, verify: "off" })),
-  );
-  return [first, ...rest];
+  return Promise.all(backends.map((on) => MultiDeviceExecutor.create(source, { ...options, on })));
 }

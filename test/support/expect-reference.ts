@@ -10,7 +10,7 @@ import { compare } from "../../src/oracle/value.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { cpuBackends } from "./cpu-backends.ts";
+import { backendsFor } from "./cpu-backends.ts";
 import type { Reference } from "./reference.ts";
 
 export interface ReferenceSetting {
@@ -36,13 +36,15 @@ export async function expectReference(
     ({ severity }) => severity === "error",
   );
   expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
-  for (const on of cpuBackends) {
+  const cases = Array.from({ length: runs }, (_, run) => {
+    const inputs = randomInputs(reference.inputs, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");
+    return { inputs, ...reference.evaluate(inputs) };
+  });
+  for (const on of backendsFor(at(hosts, 0).tensors.length)) {
     // The verifier's findings are compared above.
     const options = { devices: hosts.length, on, streams, protocol, verify: "off" } as const;
     const executor = await MultiDeviceExecutor.create(hosts, options);
-    for (let run = 0; run < runs; run++) {
-      const inputs = randomInputs(reference.inputs, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");
-      const { outputs, bounds } = reference.evaluate(inputs);
+    for (const { inputs, outputs, bounds } of cases) {
       const results = (await executor.run(inputs, { scalars })) as readonly Tensor[];
       expect(results).toHaveLength(outputs.length);
       results.forEach((result, i) => {
