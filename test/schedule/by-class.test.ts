@@ -10,6 +10,7 @@ import {
   linear,
   type LowerOptions,
   matmul,
+  permute,
   type Program,
   rmsNorm,
   sum,
@@ -154,6 +155,21 @@ describe("one rank of a class is rewritten as all are, in", () => {
       stream: { tensor: 2, axis: 1, parts: 2, nest: "inside" },
     });
     expect(countByClass(linked(fusion, { protocol: "put", deviceLoops: true, p2p: "rotated" }, 4))).toBe(3);
+  });
+  it("a product of a tensor with each device's own rows of it", () => {
+    const f = new Fusion();
+    const x = f.input([2 * devices, 4], "float");
+    const y = matmul(x, permute(x, [1, 0]));
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    y.outerSplit(1, devices).parallelize("DIDx");
+    y.outerSplit(2, 2).parallelize("Stream");
+    expect(countByClass(linked(f, {}))).toBe(2);
+    const made = applySchedule(linked(f, {}), { inPlace: true }, createDraftReader());
+    const offsets = made.ranks.map(({ commands }) =>
+      commands.flatMap((each) => (each.kind === "launch" ? each.inputs.map(({ offset }) => offset) : [])),
+    );
+    expect(offsets).toEqual(made.ranks.map(({ rank }) => [0, 32 * rank, 0, 32 * rank + 16]));
   });
   it("random programs", () => {
     let byClass = 0;

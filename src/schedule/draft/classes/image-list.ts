@@ -81,7 +81,12 @@ function imageCommand(
         const asSource = imageWhere("copy", ({ source }) => source === view);
         if (asSource !== null) return asSource.source;
         const asDestination = imageWhere("copy", ({ destination }) => destination === view);
-        return asDestination === null ? offsets.of(view, view, sources) : asDestination.destination;
+        if (asDestination !== null) return asDestination.destination;
+        return offsets.of(
+          view,
+          view,
+          sources.flatMap((source) => operandsMoved(lists, source)),
+        );
       };
       const whole = imageWhere(
         "copy",
@@ -105,8 +110,9 @@ function imageCommand(
       if (kernel.kind === "combine" || origins === null || !keepsInputs(lists, offsets, sources)) return null;
       const ofInputs = imageWhere("launch", (own) => own.inputs === command.inputs);
       const ofOutputs = imageWhere("launch", (own) => own.outputs === command.outputs);
-      const inputs = ofInputs?.inputs ?? refsOn(offsets, command.inputs, kernel.inputs, sources);
-      const outputs = ofOutputs?.outputs ?? refsOn(offsets, command.outputs, kernel.outputs, sources);
+      const made = { lists, offsets, command, kernel, sources };
+      const inputs = ofInputs?.inputs ?? refsOn("inputs", made);
+      const outputs = ofOutputs?.outputs ?? refsOn("outputs", made);
       if (inputs === null || outputs === null) return null;
       return { ...command, inputs, outputs, ...(origins.origins === undefined ? {} : { origins: origins.origins }) };
     }
@@ -115,13 +121,33 @@ function imageCommand(
   }
 }
 
+interface MadeLaunch {
+  readonly lists: Lists;
+  readonly offsets: OffsetImages;
+  readonly command: Extract<DraftCommand, { readonly kind: "launch" }>;
+  readonly kernel: Kernel;
+  readonly sources: readonly number[];
+}
+
+/** Of launches with as many operands on a side, each operand was made from the one in its place. */
 function refsOn(
-  offsets: OffsetImages,
-  refs: readonly BufferRef[],
-  forms: readonly Form[],
-  sources: readonly number[],
+  side: "inputs" | "outputs",
+  { lists, offsets, command, kernel, sources }: MadeLaunch,
 ): readonly BufferRef[] | null {
-  const images = refs.map((ref, i) => offsets.of(ref, at(forms, i), sources));
+  const refs = command[side];
+  const operandsOf = (source: number, i: number): readonly Moved[] => {
+    const [own, other] = [at(lists.before.commands, source), at(lists.image.commands, source)];
+    if (own.kind !== "launch" || other.kind !== "launch" || own[side].length !== refs.length)
+      return operandsMoved(lists, source);
+    return [movedRef(at(own[side], i), at(other[side], i), at(at(lists.kernels, own.kernel)[side], i))];
+  };
+  const images = refs.map((ref, i) =>
+    offsets.of(
+      ref,
+      at(kernel[side], i),
+      sources.flatMap((source) => operandsOf(source, i)),
+    ),
+  );
   const found = images.filter((image) => image !== null);
   return found.length === refs.length ? found : null;
 }
@@ -167,10 +193,10 @@ type Form = Pick<Operand, "dtype" | "shape" | "strides">;
 
 interface OffsetImages {
   /**
-   * The operand on the other rank. `sources`: positions of the commands that its command was made from, whose operands
-   * it is a part of, or else one of the list's regions. Null if regions that it is a part of move differently.
+   * The operand on the other rank. `operands`: those that it may have been made from; it is a part of one, or was
+   * redirected along a copy. If there are none, it is one of the list's regions. Null if these move differently.
    */
-  readonly of: <Ref extends BufferRef>(ref: Ref, form: Form, sources: readonly number[]) => Ref | null;
+  readonly of: <Ref extends BufferRef>(ref: Ref, form: Form, operands: readonly Moved[]) => Ref | null;
 }
 
 interface Moved {
@@ -184,22 +210,17 @@ function createOffsetImages(lists: Lists): OffsetImages {
   let known: ReadonlyMap<BufferId, readonly Moved[]> | null = null;
   let copies: ReadonlyMap<BufferId, readonly CopyEnds[]> | null = null;
   return {
-    of: (ref, form, sources) => {
+    of: (ref, form, operands) => {
       const [start, end] = [ref.offset, endOf(ref.offset, form)];
       const isAround = (region: Moved): boolean =>
         region.buffer === ref.buffer && region.start <= start && end <= region.end;
-      const operands = sources.flatMap((source) => operandsMoved(lists, source));
       const own = operands.filter(isAround);
       known ??= regionsMoved(lists);
       const regions = known.get(ref.buffer) ?? [];
-      const isRedirected = own.length === 0 && operands.length > 0 && regions.length > 0;
+      const isRedirected = own.length < operands.length && regions.length > 0;
       if (isRedirected) copies ??= copiesMoved(lists);
-      const by =
-        own.length > 0
-          ? distance(own)
-          : isRedirected
-            ? distance(redirected(operands, copies ?? new Map(), ref))
-            : distanceIn(regions, start, end);
+      const along = isRedirected ? redirected(operands, copies ?? new Map(), ref) : [];
+      const by = own.length > 0 || isRedirected ? distance([...own, ...along]) : distanceIn(regions, start, end);
       return by === null ? null : { ...ref, buffer: lists.bufferOn(ref.buffer), offset: ref.offset + by };
     },
   };
@@ -276,35 +297,38 @@ function regionsMoved(lists: Lists): ReadonlyMap<BufferId, readonly Moved[]> {
   return byBuffer;
 }
 
-/** The operands of the command at a position. */
-function operandsMoved({ before, image, kernels }: Lists, position: number): readonly Moved[] {
-  const [command, other] = [at(before.commands, position), at(image.commands, position)];
-  const moved = (own: BufferRef, theirs: BufferRef, form: Form): Moved => ({
+function movedRef(own: BufferRef, theirs: BufferRef, form: Form): Moved {
+  return {
     buffer: own.buffer,
     start: own.offset,
     end: endOf(own.offset, form),
     by: theirs.offset - own.offset,
-  });
+  };
+}
+
+/** The operands of the command at a position. */
+function operandsMoved({ before, image, kernels }: Lists, position: number): readonly Moved[] {
+  const [command, other] = [at(before.commands, position), at(image.commands, position)];
   if (command.kind === "copy" && other.kind === "copy") {
     return [
-      moved(command.source, other.source, command.source),
-      moved(command.destination, other.destination, command.destination),
+      movedRef(command.source, other.source, command.source),
+      movedRef(command.destination, other.destination, command.destination),
     ];
   }
   if (command.kind === "launch" && other.kind === "launch") {
     const kernel = at(kernels, command.kernel);
     return [
-      ...command.outputs.map((ref, i) => moved(ref, at(other.outputs, i), at(kernel.outputs, i))),
+      ...command.outputs.map((ref, i) => movedRef(ref, at(other.outputs, i), at(kernel.outputs, i))),
       ...command.inputs.flatMap((ref, i) => {
         // Several inputs of one buffer may be in another order.
         const isAlone = command.inputs.every(({ buffer }, j) => i === j || buffer !== ref.buffer);
-        return isAlone ? [moved(ref, at(other.inputs, i), at(kernel.inputs, i))] : [];
+        return isAlone ? [movedRef(ref, at(other.inputs, i), at(kernel.inputs, i))] : [];
       }),
     ];
   }
   if (command.kind === "transfer" && other.kind === "transfer") {
     const [own, theirs] = [viewsOf(command.operation), viewsOf(other.operation)];
-    return own.map((view, i) => moved(view, at(theirs, i), view));
+    return own.map((view, i) => movedRef(view, at(theirs, i), view));
   }
   return [];
 }
