@@ -56,7 +56,12 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
   const found = gradients.flatMap((id) => (id === null ? [] : [id]));
   const joint: Joint = { data: whole, known: data.tensors.length, gradients: found };
   const part = backwardPart(joint, savesOf(policy, joint));
-  for (const { input } of data.aliases ?? []) if (part.inputs.includes(input)) overwritten(input);
+  for (const { output, input } of data.aliases ?? []) {
+    const made = at(data.outputs, output);
+    const copy = "splitBackward(fusion, request, { save: [old] }) with old = set(state)";
+    if (part.inputs.includes(input)) overwritten(input, `let the forward pass save a copy: ${copy}`);
+    if (part.saved.includes(made)) overwritten(made, "let a copy be the state: fusion.output(set(value), { alias })");
+  }
   const forward: FusionData = {
     ...data,
     outputs: [...data.outputs, ...part.saved.filter((id) => !data.outputs.includes(id))],
@@ -108,13 +113,13 @@ function backwardData(
   };
 }
 
-function overwritten(input: TensorId): never {
+function overwritten(id: TensorId, help: string): never {
   return reject(call("splitBackward", { code: "fusion" }, { code: "request" }), {
     code: "alias-invalid",
-    message: "the backward pass reads state that the forward pass overwrites",
-    found: `T${input}`,
+    message: "the backward pass reads state that a forward pass overwrites",
+    found: `T${id}`,
     expected: "state that only the forward pass reads",
-    help: "let the forward pass save a copy: old = set(state), splitBackward(fusion, request, { save: [old] })",
+    help,
   });
 }
 

@@ -166,6 +166,22 @@ describe("state", () => {
     expect(saved.map(({ forward }) => forward.id)).toEqual([old.id]);
     expect(backward.inputs.map(({ id }) => id)).toEqual([0, 1, old.id]);
   });
+
+  it("that the next forward pass overwrites is not saved, but a value that is copied to it", () => {
+    const saving = (isCopied: boolean): readonly [saved: readonly number[], next: number] => {
+      const f = new Fusion();
+      const [x, dy, state] = [f.input([3, 4]), f.input([3, 4]), f.input([3, 4])];
+      const next = add(state, x);
+      const y = tanh(next);
+      f.output(y);
+      f.output(isCopied ? set(next) : next, { alias: state });
+      const { saved } = splitBackward(f, { of: [y], cotangents: [dy], wrt: [x] }, { save: [next] });
+      return [saved.map(({ forward }) => forward.id), next.id];
+    };
+    const [saved, next] = saving(true);
+    expect(saved).toEqual([next]);
+    expect(diagnosticOf(() => saving(false))).toMatchObject({ code: "alias-invalid", found: `T${next}` });
+  });
 });
 
 describe("memory", () => {
