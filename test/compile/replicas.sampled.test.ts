@@ -97,7 +97,7 @@ it("random graphs on two axes of devices, cut along one or both", () => {
         if (replicaOf(fusion, options) < devices) replicas++;
       },
     ),
-    draws({ quick: 16, long: 600 }),
+    draws({ quick: 10, long: 600 }),
   );
   expect(replicas).toBeGreaterThan(0);
 });
@@ -154,12 +154,16 @@ it.each<readonly ["nccl" | "cuda", number, number]>([
   ["nccl", 1, 1],
   ["cuda", 4, 8],
 ])("replicas that sum their gradients, %s", (backend, size, inOtherOrder) => {
-  for (const on of ["cpu", "cuda"] as const) {
-    for (const schedule of [{}, { inPlace: true }, { computeStreams: 2 }, { earlyGathers: true }]) {
-      const options = { devices: 8, devicesPerHost: 4, backend, on, schedule };
-      expect(replicaOf(trainedMlp(grid), options)).toBe(size);
-      expect(replicaOf(trainedMlp(reversed), options)).toBe(inOtherOrder);
-    }
+  for (const [on, schedule] of [
+    ["cpu", {}],
+    ["cuda", {}],
+    ["cuda", { inPlace: true }],
+    ["cpu", { computeStreams: 2 }],
+    ["cuda", { earlyGathers: true }],
+  ] as const) {
+    const options = { devices: 8, devicesPerHost: 4, backend, on, schedule };
+    expect(replicaOf(trainedMlp(grid), options)).toBe(size);
+    expect(replicaOf(trainedMlp(reversed), options)).toBe(inOtherOrder);
   }
 });
 

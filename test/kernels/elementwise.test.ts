@@ -1,4 +1,7 @@
-/** unary, cast, binary, fill and combine: every op with every dtype, over edge values, strides and in place. */
+/**
+ * unary, binary, fill and combine: every op with every dtype, over edge values, strides and in place. Casts are in
+ * test/oracle/definitions.test.ts.
+ */
 import { describe, expect, it } from "vitest";
 import type { BinaryKernel, Operand, UnaryKernel } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
@@ -64,23 +67,6 @@ describe.each(["add", "sub", "mul", "div"] as const)("%s", (op) => {
       firstDifference(
         found,
         x.map((value, i) => binary(op, dtype, value, at(y, i))),
-      ),
-    ).toBeNull();
-  });
-});
-
-describe.each(everyDType)("cast from %s", (from) => {
-  it.each(everyDType)("to %s", (to) => {
-    const far: readonly Value[] =
-      from === "double" || from === "float" ? [2 ** 31, -(2 ** 31), 2 ** 63, -(2 ** 63), 1.75, -1.75, 2 ** 53] : [];
-    const near: readonly Value[] = from === "int64" ? [2n ** 62n + 2n ** 38n + 1n, 2n ** 53n + 1n, -(2n ** 40n)] : [];
-    const values = [...samplesOf(from), ...far, ...near];
-    const kernel = { kind: "cast", inputs: [flat(from, values)], outputs: [flat(to, values)] } as const;
-    const [found = []] = runKernel(kernel, [values]);
-    expect(
-      firstDifference(
-        found,
-        values.map((x) => cast(from, to, x)),
       ),
     ).toBeNull();
   });

@@ -56,7 +56,7 @@ describe.each([
 });
 
 describe("several blocks along every axis", () => {
-  const [m, n, k] = [490, 1040, 270];
+  const [m, n, k] = [250, 560, 270];
   const sampled = [
     [0, 0],
     [0, n - 1],
@@ -66,7 +66,7 @@ describe("several blocks along every axis", () => {
     [244, 520],
     [245, 527],
     [247, 528],
-    [300, 1000],
+    [100, 550],
   ] as const;
 
   it.each(["float", "bfloat16", "double"] as const)("%s, with a bias", (dtype) => {
