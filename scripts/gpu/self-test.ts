@@ -4,8 +4,8 @@
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention,
- *                                                                         speed, world, replays, reference, annotated,
- *                                                                         routes or large
+ *                                                                         speed, world, replays, reference,
+ *                                                                         annotated, drawn, routes or large
  *     ... self-test.ts 1 attention:grouped                            its cases whose names match; of kernels and world, too
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
@@ -15,6 +15,7 @@ import { messageOf, type PartContext, type Row, rowText } from "../../bench/harn
 import { attentionRows } from "./attention-rows.ts";
 import { kernelRows, referenceRows, worldRows } from "./case-rows.ts";
 import { deviceRows } from "./device-rows.ts";
+import { drawnRows } from "./drawn-rows.ts";
 import { graphRows } from "./graph-rows.ts";
 import { largeRows } from "./large-rows.ts";
 import { replayRows } from "./replay-rows.ts";
@@ -37,6 +38,7 @@ const parts: Readonly<Record<string, (context: PartContext) => AsyncGenerator<Ro
   replays: replayRows,
   reference: (context) => referenceRows(context, { wanted: (name) => !isAnnotated(name) && !isRoute(name) }),
   annotated: (context) => referenceRows(context, { wanted: isAnnotated }),
+  drawn: drawnRows,
   routes: (context) => referenceRows(context, { wanted: isRoute }),
   large: (context) => largeRows(context),
 };

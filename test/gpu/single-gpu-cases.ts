@@ -79,6 +79,8 @@ export const singleGpuCases: readonly GpuCase[] = [
     fusionCase(`matmul of ${dtype}`, (f) => [matmul(f.input([65, 48], dtype), f.input([48, 40], dtype))]),
     fusionCase(`linear with bias of ${dtype}`, (f) => [
       linear(f.input([3, 64, 48], dtype), f.input([40, 48], dtype), f.input([40], dtype)),
+      // Of odd sizes the library proposes kernels that cut k.
+      ...[7, 8].map((n) => linear(f.input([168, 7], dtype), f.input([n, 7], dtype), f.input([n], dtype))),
     ]),
   ]),
   ...every.map((dtype) =>

@@ -3,7 +3,16 @@
  * fast-check can shrink it; `buildGraph` reads them modulo what is possible, so that every recipe makes a Fusion.
  */
 import fc from "fast-check";
-import { DeviceMesh, Fusion, type LowerOptions, type ParallelType, type TensorView } from "@braid-compiler/braid";
+import {
+  DeviceMesh,
+  type DType,
+  Fusion,
+  gradients,
+  type LowerOptions,
+  type ParallelType,
+  type TensorView,
+} from "../../src/index.ts";
+import { at } from "../../src/support/invariant.ts";
 import { type Grown, grow, type GraphStep } from "./graph-ops.ts";
 
 export interface InputAnnotation {
@@ -58,6 +67,10 @@ const grids: readonly (readonly number[])[] = [
   [1, 3],
   [7],
 ];
+
+/** Which of the grids have as many devices. */
+export const gridsOf = (devices: number): readonly number[] =>
+  [...grids.keys()].filter((grid) => at(grids, grid).reduce((product, size) => product * size, 1) === devices);
 
 const small = fc.nat({ max: 7 });
 
@@ -123,11 +136,22 @@ export const graphSettings: fc.Arbitrary<GraphSetting> = fc
   })
   .map(({ form, ...rest }) => ({ ...form, ...rest }));
 
-export function buildGraph({ grid, shape, symbolic, inputs, steps, stream }: GraphRecipe): Graph {
+export interface GraphForm {
+  /** Of the first input. */
+  readonly dtype?: DType;
+  /** Whether the gradients of all outputs are outputs too, or throws `not-differentiable`. */
+  readonly withGradients?: boolean;
+}
+
+export function buildGraph(
+  { grid, shape, symbolic, inputs, steps, stream }: GraphRecipe,
+  { dtype = "float", withGradients = false }: GraphForm = {},
+): Graph {
   const sizes = grids[grid] ?? [];
   const devices = sizes.reduce((product, size) => product * size, 1);
   const fusion = new Fusion();
-  const grown = grow(fusion, shape, symbolic, steps);
+  const forward = grow(fusion, shape, symbolic, steps, dtype);
+  const grown = withGradients ? differentiated(fusion, forward) : forward;
   const mesh = sizes.length === 0 ? null : meshOf(sizes);
   const levels = new Map<TensorView, Map<number, Level[]>>();
   const levelsAt = (tensor: TensorView, axis: number): Level[] => {
@@ -155,6 +179,17 @@ export function buildGraph({ grid, shape, symbolic, inputs, steps, stream }: Gra
     }
   }
   return { fusion, devices, shapes: grown.inputs.map((tensor) => grown.shapes.get(tensor) ?? []) };
+}
+
+/** With a cotangent as an input for each output, and the gradients of all inputs of floats as further outputs. */
+function differentiated(fusion: Fusion, { inputs, outputs, shapes, made }: Grown): Grown {
+  const cotangents = outputs.map((tensor) => fusion.input(shapes.get(tensor) ?? [], tensor.dtype));
+  const wrt = inputs.filter(({ dtype }) => dtype !== "int64" && dtype !== "bool");
+  for (const gradient of gradients(fusion, { of: outputs, cotangents, wrt })) {
+    if (gradient !== null) fusion.output(gradient);
+  }
+  const extents = cotangents.map((tensor, i) => [tensor, shapes.get(at(outputs, i)) ?? []] as const);
+  return { inputs: [...inputs, ...cotangents], outputs, made, shapes: new Map([...shapes, ...extents]) };
 }
 
 interface Level {

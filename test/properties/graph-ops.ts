@@ -37,7 +37,7 @@ import {
   type TensorView,
   topk,
   triu,
-} from "@braid-compiler/braid";
+} from "../../src/index.ts";
 
 export interface GraphStep {
   readonly op: number;
@@ -52,14 +52,21 @@ export interface Grown {
   readonly inputs: readonly TensorView[];
   /** All tensors that a step gave, and the inputs. */
   readonly made: readonly TensorView[];
+  readonly outputs: readonly TensorView[];
   readonly shapes: ReadonlyMap<TensorView, readonly number[]>;
 }
 
 /** More elements make the oracle slow. */
 const mostElements = 20_000;
 
-/** Appends the steps to an empty Fusion; its outputs are the tensors that nothing reads. */
-export function grow(f: Fusion, shape: readonly number[], symbolic: boolean, steps: readonly GraphStep[]): Grown {
+/** Appends the steps to an empty Fusion; its outputs are the tensors that nothing reads. `dtype` is that of floats. */
+export function grow(
+  f: Fusion,
+  shape: readonly number[],
+  symbolic: boolean,
+  steps: readonly GraphStep[],
+  dtype: DType = "float",
+): Grown {
   const shapes = new Map<TensorView, readonly number[]>();
   const inputs: TensorView[] = [];
   const [rows] = shape;
@@ -71,7 +78,7 @@ export function grow(f: Fusion, shape: readonly number[], symbolic: boolean, ste
     shapes.set(tensor, extents);
     return tensor;
   };
-  const values = [input(shape, "float")];
+  const values = [input(shape, dtype)];
   const read = new Set<TensorView>();
   const context: Context = {
     input,
@@ -89,8 +96,9 @@ export function grow(f: Fusion, shape: readonly number[], symbolic: boolean, ste
     values.push(apply(step, x, context));
     read.add(x);
   }
-  for (const tensor of values) if (!read.has(tensor)) f.output(tensor);
-  return { inputs, made: [...new Set([...inputs, ...values])], shapes };
+  const outputs = values.filter((tensor) => !read.has(tensor));
+  for (const tensor of outputs) f.output(tensor);
+  return { inputs, made: [...new Set([...inputs, ...values])], outputs, shapes };
 }
 
 interface Context {

@@ -164,6 +164,48 @@ class Addend(unittest.TestCase):
         self.assertEqual(self.run_op(op).products[0][IN], OUTPUT)
 
 
+class Splitting(Library):
+    """Its algorithms by the number of parts of k and by their kernels; without sums of parts it has one more."""
+
+    def __init__(self, configs: list[tuple[int, int]]) -> None:
+        super().__init__(0)
+        self.configs = configs
+
+    def cublasLtMatmulAlgoGetHeuristic(self, *arguments: object) -> int:
+        reductions = self.preferred[module.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK]
+        configs = self.configs if reductions else [(1, 99)]
+        arguments[-2].raw = b"".join(bytes(each).ljust(96, b"\0") for each in configs).ljust(96 * 8, b"\0")
+        arguments[-1]._obj.value = len(configs)
+        return 0
+
+    def cublasLtMatmulAlgoConfigGetAttribute(self, algorithm: bytes, attribute: int, value: object, *_: object) -> int:
+        value._obj.value = algorithm[{module.CUBLASLT_ALGO_CONFIG_SPLITK_NUM: 0, module.CUBLASLT_ALGO_CONFIG_ID: 1}[attribute]]
+        return 0
+
+
+class Bias(unittest.TestCase):
+    """A sum of 16 bits and its bias are rounded once: kernels before Hopper's that cut k are not taken."""
+
+    def algorithms(self, configs: list[tuple[int, int]], **layout: object) -> list[tuple[int, int]]:
+        library = Splitting(configs)
+        gpu = SimpleNamespace(rank=0, name="Fake GPU", multiprocessors=132, check=None)
+        with mock.patch.object(module, "_library", lambda: library):
+            gemms = module.Gemms(gpu)
+        taken: list[bytes] = []
+        gemms._chooser = SimpleNamespace(choose=lambda *of: taken.extend(of[3]) or 0)
+        gemms._recipe({**LAYOUT, "accumulate": False, **layout}, 0, BIAS, [], [256, 256, 256])
+        return [(each[0], each[1]) for each in taken]
+
+    def test_algorithms_that_round_before_it_are_left_out(self) -> None:
+        configs = [(4, 24), (1, 24), (2, 66), (2, 23)]
+        self.assertEqual(self.algorithms(configs, hasBias=True), [(1, 24), (2, 66)])
+        self.assertEqual(self.algorithms(configs, hasBias=True, dtype="float"), configs)
+        self.assertEqual(self.algorithms(configs), configs)
+
+    def test_without_others_the_library_is_asked_for_some_without_parts(self) -> None:
+        self.assertEqual(self.algorithms([(4, 24)], hasBias=True), [(1, 99)])
+
+
 class Documents(unittest.TestCase):
     def test_it_extends_as_far_as_the_result(self) -> None:
         whole = 2 * (64 + 8 * 4)

@@ -23,7 +23,7 @@ afterAll(() => {
 describe.skipIf(obstacle !== null)("ranks on fake GPUs with cuBLASLt", () => {
   it.each([
     { script: "rank.ts", programs: 17 },
-    { script: "library-rank.ts", programs: 7 },
+    { script: "library-rank.ts", programs: 8 },
   ])(
     "run the programs of $script with the oracle's results",
     async ({ script, programs }) => {

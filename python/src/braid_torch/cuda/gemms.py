@@ -28,6 +28,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cublasLtMatmulPreferenceCreate": (cu.OUT64,),
     "cublasLtMatmulPreferenceSetAttribute": (U64, I32, BYTES, SIZE),
     "cublasLtMatmulAlgoGetHeuristic": (*(U64,) * 7, I32, BYTES, cu.OUT32),
+    "cublasLtMatmulAlgoConfigGetAttribute": (BYTES, I32, BYTES, SIZE, BYTES),
     "cublasLtMatmul": (U64, U64, BYTES, U64, U64, U64, U64, BYTES, U64, U64, U64, U64, BYTES, U64, SIZE, U64),
 }
 
@@ -52,11 +53,16 @@ CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
 CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
 # Of A, B, C and D.
 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS = (5, 6, 7, 8)
+CUBLASLT_REDUCTION_SCHEME_NONE = 0
 CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2
+CUBLASLT_ALGO_CONFIG_ID = 0
+CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2
 CUBLASLT_ALGO_SIZE = 64
 CUBLASLT_HEURISTIC_RESULT_SIZE = 96
 
 MOST_ALGORITHMS = 8
+# CUBLASLT_ALGO_CONFIG_ID of the kernels for Hopper.
+HOPPER_KERNELS = 66
 
 # As in Braid's back end: a smaller one would give other algorithms.
 WORKSPACE_BYTES = 64 << 20
@@ -95,7 +101,6 @@ class Gemms:
         self._handle = self._out("cublasLtCreate")
         self._preference = self._out("cublasLtMatmulPreferenceCreate")
         self._prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, U64(WORKSPACE_BYTES))
-        self._prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, cu.U32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
         self._chooser = Chooser(gpu, self._raw.cublasLtGetVersion(), WORKSPACE_BYTES)
         # False while a graph of PyTorch is captured: nothing may run then.
         self.may_try = True
@@ -169,13 +174,12 @@ class Gemms:
         left, right, result = matrices
         for attribute, value in zip(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS, (*alignments, alignments[2])):
             self._prefer(attribute, cu.U32(value))
-        found, returned = ctypes.create_string_buffer(MOST_ALGORITHMS * CUBLASLT_HEURISTIC_RESULT_SIZE), I32()
-        arguments = (self._handle, descriptor, left, right, result, result, self._preference, MOST_ALGORITHMS, found)
-        status = self._raw.cublasLtMatmulAlgoGetHeuristic(*arguments, ctypes.byref(returned))
-        if status or returned.value == 0:
+        algorithms = self._proposals(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, descriptor, matrices)
+        if layout["hasBias"] and DTYPE_BYTES[layout["dtype"]] < 4 and algorithms:
+            algorithms = [each for each in algorithms if not self._rounds_twice(each)]
+            algorithms = algorithms or self._proposals(CUBLASLT_REDUCTION_SCHEME_NONE, descriptor, matrices)
+        if not algorithms:
             return None
-        starts = [CUBLASLT_HEURISTIC_RESULT_SIZE * i for i in range(returned.value)]
-        algorithms = [found.raw[start : start + CUBLASLT_ALGO_SIZE] for start in starts]
         recipe = Recipe(left, right, result, ctypes.create_string_buffer(algorithms[0], CUBLASLT_ALGO_SIZE))
 
         def queue_of(place: Place) -> Queue:
@@ -196,6 +200,27 @@ class Gemms:
         chosen = self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try)
         recipe.algorithm.raw = algorithms[chosen]
         return recipe
+
+    def _proposals(self, reductions: int, descriptor: int, matrices: list[int]) -> list[bytes]:
+        left, right, result = matrices
+        self._prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, cu.U32(reductions))
+        found, returned = ctypes.create_string_buffer(MOST_ALGORITHMS * CUBLASLT_HEURISTIC_RESULT_SIZE), I32()
+        arguments = (self._handle, descriptor, left, right, result, result, self._preference, MOST_ALGORITHMS, found)
+        status = self._raw.cublasLtMatmulAlgoGetHeuristic(*arguments, ctypes.byref(returned))
+        starts = [CUBLASLT_HEURISTIC_RESULT_SIZE * i for i in range(0 if status else returned.value)]
+        return [found.raw[start : start + CUBLASLT_ALGO_SIZE] for start in starts]
+
+    def _rounds_twice(self, algorithm: bytes) -> bool:
+        """Older kernels that cut k round the sum to 16 bits, add the bias and round again."""
+
+        def config(attribute: int) -> int:
+            value, written = I32(), ctypes.c_size_t()
+            arguments = (attribute, ctypes.byref(value), ctypes.sizeof(value), ctypes.byref(written))
+            name = "cublasLtMatmulAlgoConfigGetAttribute"
+            self._check(getattr(self._raw, name)(algorithm, *arguments), name)
+            return value.value
+
+        return config(CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 and config(CUBLASLT_ALGO_CONFIG_ID) != HOPPER_KERNELS
 
     def _factors(self, layout: Json) -> tuple[Any, Any]:
         """Alpha and beta."""

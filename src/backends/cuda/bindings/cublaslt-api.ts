@@ -23,6 +23,9 @@ export const cublasLtPrototypes = {
   cublasLtMatmulAlgoGetHeuristic:
     "int cublasLtMatmulAlgoGetHeuristic(uint64_t handle, uint64_t descriptor, uint64_t layoutA, uint64_t layoutB, \
     uint64_t layoutC, uint64_t layoutD, uint64_t preference, int requested, void *results, _Out_ int *returned)",
+  cublasLtMatmulAlgoConfigGetAttribute:
+    "int cublasLtMatmulAlgoConfigGetAttribute(const void *algorithm, int attribute, void *value, size_t bytes, \
+    _Out_ size_t *written)",
   cublasLtMatmul:
     "int cublasLtMatmul(uint64_t handle, uint64_t descriptor, uint64_t alpha, uint64_t a, uint64_t layoutA, \
     uint64_t b, uint64_t layoutB, uint64_t beta, uint64_t c, uint64_t layoutC, uint64_t d, uint64_t layoutD, \
@@ -62,7 +65,12 @@ export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5;
 export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6;
 export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7;
 export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8;
+export const CUBLASLT_REDUCTION_SCHEME_NONE = 0;
 export const CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
+
+/** int32: which kernels an algorithm has, and into how many parts it cuts k. */
+export const CUBLASLT_ALGO_CONFIG_ID = 0;
+export const CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2;
 
 /** Bytes of a cublasLtMatmulAlgo_t, the first member of a cublasLtMatmulHeuristicResult_t. */
 export const CUBLASLT_ALGO_SIZE = 64;

@@ -8,6 +8,8 @@ import {
   cublasLtPrototypes,
   CUBLAS_OP_N,
   CUBLAS_OP_T,
+  CUBLASLT_ALGO_CONFIG_ID,
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
   CUBLASLT_ALGO_SIZE,
   CUBLASLT_EPILOGUE_BIAS,
   CUBLASLT_HEURISTIC_RESULT_SIZE,
@@ -31,6 +33,7 @@ import {
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+  CUBLASLT_REDUCTION_SCHEME_NONE,
   type CublasLtFunctions,
 } from "../bindings/cublaslt-api.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
@@ -242,6 +245,9 @@ const versionOfVectors = 120_900;
 /** More proposals have not been faster. */
 const mostAlgorithms = 8;
 
+/** CUBLASLT_ALGO_CONFIG_ID of the kernels for Hopper. */
+const hopperKernels = 66;
+
 /** The recipes throw `gpu-call-failed`. */
 function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: RecipeTools): Recipes {
   const recipes = new Map<string, Recipe | null>();
@@ -250,7 +256,6 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
   const prefer = (attribute: number, value: Uint8Array): void =>
     call.cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, value.length);
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64(workspaceBytes));
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 
   const makeLayout = (dtype: FloatDType, layout: MatrixLayout, batchCount: number): number => {
     const { rows, columns, leading, batchStride } = layout;
@@ -293,6 +298,16 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
     return made;
   };
 
+  /** Older kernels that cut k round the sum to 16 bits, add the bias and round again: measured on an H200 with 13.1. */
+  const roundsTwice = (algorithm: Uint8Array): boolean => {
+    const configOf = (attribute: number): number => {
+      const value = uint32(0);
+      call.cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, value, value.length, [0]);
+      return new DataView(value.buffer).getUint32(0, true);
+    };
+    return configOf(CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 && configOf(CUBLASLT_ALGO_CONFIG_ID) !== hopperKernels;
+  };
+
   const makeRecipe = (layout: GemmLayout, options: RecipeOptions): Recipe | null => {
     const { dtype, batchCount } = layout;
     const { alignments, smCount } = options;
@@ -306,25 +321,33 @@ function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: 
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32(ofRight));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32(ofResult));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32(ofResult));
-    const found = new Uint8Array(mostAlgorithms * CUBLASLT_HEURISTIC_RESULT_SIZE);
-    const returned: Out = [0];
-    const status = raw.cublasLtMatmulAlgoGetHeuristic(
-      handle,
-      descriptor,
-      left,
-      right,
-      result,
-      result,
-      preference,
-      mostAlgorithms,
-      found,
-      returned,
-    );
-    if (status !== 0 || returned[0] === 0) return null;
-    const algorithms = Array.from({ length: returned[0] }, (_, i) => {
-      const start = i * CUBLASLT_HEURISTIC_RESULT_SIZE;
-      return found.slice(start, start + CUBLASLT_ALGO_SIZE);
-    });
+    const proposals = (reductions: number): readonly Uint8Array[] => {
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32(reductions));
+      const found = new Uint8Array(mostAlgorithms * CUBLASLT_HEURISTIC_RESULT_SIZE);
+      const returned: Out = [0];
+      const status = raw.cublasLtMatmulAlgoGetHeuristic(
+        handle,
+        descriptor,
+        left,
+        right,
+        result,
+        result,
+        preference,
+        mostAlgorithms,
+        found,
+        returned,
+      );
+      return Array.from({ length: status === 0 ? returned[0] : 0 }, (_, i) => {
+        const start = i * CUBLASLT_HEURISTIC_RESULT_SIZE;
+        return found.slice(start, start + CUBLASLT_ALGO_SIZE);
+      });
+    };
+    let algorithms = proposals(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    if (layout.hasBias && dtypes[dtype].bytes < 4 && algorithms.length > 0) {
+      algorithms = algorithms.filter((algorithm) => !roundsTwice(algorithm));
+      if (algorithms.length === 0) algorithms = proposals(CUBLASLT_REDUCTION_SCHEME_NONE);
+    }
+    if (algorithms.length === 0) return null;
     const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
     const recipe: Recipe = { descriptor, left, right, result, algorithm: address };
     const take = (algorithm: number): void => at(algorithms, algorithm).forEach((byte, i) => view.setUint8(i, byte));

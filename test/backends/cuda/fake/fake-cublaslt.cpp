@@ -1,5 +1,5 @@
 // cuBLASLt on the CPU, for tests on machines without a GPU. It knows no algorithm, so that GEMMs run as generated
-// kernels; with FAKE_CUBLASLT=1 it knows one, which takes what the documentation allows on Hopper: column-major matrices,
+// kernels; with FAKE_CUBLASLT=1 it knows two, which take what the documentation allows on Hopper: column-major matrices,
 // transposed or not, strided batches, alpha and beta, a bias for each row of the result, and operands of 8 bits with
 // scales of tensors, of rows and columns, and of blocks of 1 x 128 and 128 x 128. Fast accumulation changes nothing.
 #include <cmath>
@@ -24,6 +24,8 @@ enum { SCALE_POINTER = 17, FAST_ACCUMULATION = 25, SCALE_MODE = 31 };
 enum { OF_TENSOR = 0, OF_ROWS = 3, OF_1x128 = 4, OF_128x128 = 5 };
 enum { BATCH_COUNT = 5, BATCH_STRIDE = 6 };
 enum { EPILOGUE_BIAS = 4 };
+// Of a preference, and of an algorithm.
+enum { REDUCTIONS = 3, ALGORITHM_KERNELS = 0, ALGORITHM_PARTS = 2 };
 
 struct Descriptor {
   int scaleType;
@@ -106,7 +108,7 @@ static std::vector<double> scaledElements(
   return elements;
 }
 static int multiply(
-  const Descriptor &descriptor, double alpha, U64 a, const Layout &ofA, U64 b, const Layout &ofB, double beta, U64 c,
+  const Descriptor &descriptor, bool inParts, double alpha, U64 a, const Layout &ofA, U64 b, const Layout &ofB, double beta, U64 c,
   U64 d, const Layout &ofC
 ) {
   const bool turnsA = descriptor.get(TRANSA) == 1, turnsB = descriptor.get(TRANSB) == 1;
@@ -127,6 +129,11 @@ static int multiply(
         sum *= alpha;
         // With beta = 0, C is not read.
         if (beta != 0) sum += beta * read(ofC.type, c, place);
+        // As on an H200: a sum of parts is rounded before the bias is added.
+        if (inParts) {
+          write(ofC.type, d, place, sum);
+          sum = read(ofC.type, d, place);
+        }
         if (bias != 0) sum += read(ofC.type, bias, row);
         write(ofC.type, d, place, sum);
       }
@@ -174,8 +181,14 @@ API cublasLtMatmulPreferenceSetAttribute(U64, int attribute, const void *value, 
   memcpy(&preferred[attribute], value, 4);
   return SUCCESS;
 }
-struct Algorithm { unsigned alignments[4], rest[12]; };
+struct Algorithm { unsigned alignments[4], parts, kernels, rest[10]; };
 static_assert(sizeof(Algorithm) == 64, "as in cublasLt.h");
+API cublasLtMatmulAlgoConfigGetAttribute(const Algorithm *of, int attribute, int *value, size_t bytes, size_t *) {
+  if (bytes != 4 || (attribute != ALGORITHM_KERNELS && attribute != ALGORITHM_PARTS)) return INVALID_VALUE;
+  *value = attribute == ALGORITHM_KERNELS ? of->kernels : of->parts;
+  return SUCCESS;
+}
+// Where sums of parts of k are allowed, the first algorithm cuts k, by kernels that are older than Hopper's.
 API cublasLtMatmulAlgoGetHeuristic(
   U64, U64 descriptor, U64 a, U64 b, U64 c, U64, U64, int, void *results, int *returned
 ) {
@@ -188,8 +201,18 @@ API cublasLtMatmulAlgoGetHeuristic(
     algorithm.alignments[i] = preferred[5 + i];
     if (isByte(ofA.type) && preferred[5 + i] < 16) return NOT_SUPPORTED;
   }
+  algorithm.kernels = 24;
+  if (preferred[REDUCTIONS] != 0) {
+    algorithm.parts = 4;
+    memcpy(results, &algorithm, sizeof algorithm);
+    results = (char *)results + 96;
+    ++*returned;
+  }
+  // An odd number of rows has no other algorithm, unless parts are not allowed.
+  if (preferred[REDUCTIONS] != 0 && ofC.rows % 2 == 1) return SUCCESS;
+  algorithm.parts = 1;
   memcpy(results, &algorithm, sizeof algorithm);
-  *returned = 1;
+  ++*returned;
   return SUCCESS;
 }
 API cublasLtMatmul(
@@ -213,5 +236,6 @@ API cublasLtMatmul(
   auto number = [&](U64 at) { return of.scaleType == DOUBLE ? *(double *)at : *(float *)at; };
   const double one = number(alpha), other = number(beta);
   record("cublasLtMatmul");
-  return enqueue([=] { return multiply(of, one, a, ofA, b, ofB, other, c, d, ofC); });
+  const bool inParts = ((Algorithm *)algorithm)->parts > 1;
+  return enqueue([=] { return multiply(of, inParts, one, a, ofA, b, ofB, other, c, d, ofC); });
 }

@@ -1,13 +1,13 @@
 /**
  * One rank of a test on fake GPUs whose cuBLASLt has an algorithm: linears in floats of 8 bits by every recipe, forward
- * and backward, and sums of two devices in GEMMs. Prints a line for each.
+ * and backward, biases of 16 bits, and sums of two devices in GEMMs. Prints a line for each.
  */
 import process from "node:process";
 import { createCudaBackend } from "../../../../src/cuda.ts";
 import { DeviceMesh } from "../../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../../src/ir/api/fusion.ts";
 import { gradients } from "../../../../src/ir/api/gradients.ts";
-import { float8Linear } from "../../../../src/ir/api/ops.ts";
+import { float8Linear, linear } from "../../../../src/ir/api/ops.ts";
 import { float8Recipes } from "../../../../src/ir/fusion-data.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
@@ -34,6 +34,20 @@ function linearOf8Bits(recipe: (typeof float8Recipes)[number], axis: number): Fu
   return f;
 }
 
+/** Results that nearly cancel: rounding before the bias is added would show. */
+function linearsWithBias(): Fusion {
+  const f = new Fusion();
+  const x = f.input([24 * devices, 7], "bfloat16");
+  const others = [8, 9].flatMap((columns) => {
+    const [w, bias] = [f.input([columns, 7], "bfloat16"), f.input([columns], "bfloat16")];
+    f.output(linear(x, w, bias));
+    return [w, bias];
+  });
+  for (const tensor of [x, ...others]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(0, devices).parallelize("DIDx");
+  return f;
+}
+
 const summed = worldCases.find(({ name }) => name === "matmul + reduce-scatter by peers");
 if (summed === undefined) throw new Error("no case of a reduce-scatter");
 const cases = [
@@ -44,6 +58,7 @@ const cases = [
       options: { backend: "nccl" } as const,
     })),
   ),
+  { name: "linears with a bias", build: linearsWithBias, options: { backend: "nccl" } as const },
   {
     name: "sums in GEMMs",
     build: () => summed.build(devices),
