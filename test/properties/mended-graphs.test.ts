@@ -5,8 +5,10 @@ import {
   broadcast,
   cast,
   DeviceMesh,
+  dynamicUpdate,
   Fusion,
   linear,
+  minimum,
   mul,
   permute,
   relu,
@@ -216,6 +218,18 @@ const cases: readonly Case[] = [
       x.outerSplit(0, 3).parallelize("DIDx");
       x.outerSplit(1, 7).parallelize("Stream");
       return [cast(relu(y), "float")];
+    },
+  },
+  {
+    name: "chunks of an axis that only the unit's output has, cut over devices too, without equal sizes",
+    devices: 2,
+    setting: { insertReshardingAfter: true },
+    body: (f, mesh) => {
+      const [x, start, part] = [f.input([2, 4]), f.input([], "int64"), f.input([1, 4])];
+      for (const tensor of [x, start, part]) tensor.setDeviceMesh(mesh);
+      part.outerSplit(1, 6).parallelize("Stream");
+      part.outerSplit(2, 2).parallelize("DIDx");
+      return [dynamicUpdate(x, 0, minimum(start, 1), part)];
     },
   },
 ];

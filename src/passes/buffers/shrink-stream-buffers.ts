@@ -48,8 +48,8 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
     const bodies = new Map<Statement, readonly Statement[]>();
     const withMemory = tensorsWithMemory(program);
     for (const [loop, candidates] of candidatesOf(program)) {
-      const buffers = iterationBuffers(program, loop, candidates, withMemory).filter((buffer) =>
-        isPerIteration(program, buffer, loop),
+      const buffers = iterationBuffers(program, loop, candidates, withMemory).filter(
+        (buffer) => isPerIteration(program, buffer, loop) && !givesUnitSize(program, loop, buffer.slices),
       );
       const allocations = iterationAllocations(program, loop, buffers);
       if (allocations !== null) {
@@ -58,8 +58,8 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
         for (const tensor of allocations.replaced) replaced.add(tensor);
       }
       for (const buffer of buffers) {
-        if (replaced.has(buffer.tensor)) continue;
         const { tensor, slices } = buffer;
+        if (replaced.has(tensor)) continue;
         const edit: TensorEdit = { tensors, iterDomainCount };
         const changed = withSlots(edit, buffer);
         if (changed === null) continue;
@@ -125,6 +125,21 @@ function isPerIteration({ tensors }: HostProgram, { tensor, axis, chunks }: Iter
   const count = chunks ?? sliced.extent;
   const counted = isConstant(loop.start, 0) && isConstant(loop.step, 1) && sameScalar(count, loop.stop);
   return counted && sliced.iterType === "iteration";
+}
+
+/** Whether a unit, such as an expand, takes the size of a chunk from its output alone: a slot has that of the longest. */
+function givesUnitSize({ units }: HostProgram, loop: ForLoop, slices: readonly Slicing[]): boolean {
+  const chunks = new Set(slices.map(({ output }) => output));
+  return [...walk(loop.body)].some((statement) => {
+    if (statement.kind !== "PostOnStream") return false;
+    const { tensors, inputs, outputs } = at(units, statement.unit).fusion;
+    const symbolsOf = (id: TensorId): readonly string[] =>
+      at(tensors, id).domain.logical.flatMap(({ extent }) => (extent.kind === "symbol" ? [extent.name] : []));
+    const known = new Set(inputs.flatMap(symbolsOf));
+    return statement.outputs.some(
+      (id, i) => chunks.has(id) && symbolsOf(at(outputs, i)).some((name) => !known.has(name)),
+    );
+  });
 }
 
 /** Whether a tensor is one of `tensors` or a slice of it. */

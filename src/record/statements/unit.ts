@@ -276,19 +276,20 @@ function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit
   });
 }
 
+/** Of the unit's own symbols. An axis that an op makes, as an expand does, has its extent in the output alone. */
 function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): SizeOf {
-  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
   const sizes = new Map(recorder.common.meshSizes(fusion.tensors));
-  const given = statement.inputs.map(
-    (id) => recorder.actuals.get(id)?.extents ?? localExtents(recorder, tensorOf(recorder, id)),
-  );
-  tensors.forEach((tensor, i) => {
-    // The first axis with an extent determines its size. The shapes of all inputs are checked afterwards.
-    withoutReductions(tensor.domain.logical).forEach(({ extent }, axis) => {
-      const size = given[i]?.[axis];
-      if (extent.kind === "symbol" && size !== undefined && !sizes.has(extent.name)) sizes.set(extent.name, size);
+  const bind = (ids: readonly TensorId[], own: readonly TensorId[]): void =>
+    ids.forEach((id, i) => {
+      const given = recorder.actuals.get(id)?.extents ?? localExtents(recorder, tensorOf(recorder, id));
+      // The first axis with an extent determines its size. The shapes of all inputs are checked afterwards.
+      withoutReductions(at(fusion.tensors, at(own, i)).domain.logical).forEach(({ extent }, axis) => {
+        const size = given[axis];
+        if (extent.kind === "symbol" && size !== undefined && !sizes.has(extent.name)) sizes.set(extent.name, size);
+      });
     });
-  });
+  bind(statement.inputs, fusion.inputs);
+  bind(statement.outputs, fusion.outputs);
   return (name) => sizes.get(name) ?? recorder.sizeOf(name);
 }
 
