@@ -1,33 +1,10 @@
 /** Every edit that `explain` advises is typed, and gives the time that was predicted for it. */
 import { expect, it } from "vitest";
 import { cli } from "./captured-cli.ts";
+import { explained } from "./explained.ts";
 import { ownFolder } from "./own-folder.ts";
 
 const folder = ownFolder();
-
-interface Explained {
-  readonly milliseconds: number;
-  readonly alternatives: readonly {
-    readonly change: string;
-    readonly options?: object;
-    readonly milliseconds: number | null;
-  }[];
-}
-
-async function explained(...asked: readonly string[]): Promise<Explained> {
-  const { status, out, err } = await cli(
-    "explain",
-    ...asked,
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-    "--json",
-  );
-  // Annotations to be edited may be warned of.
-  expect([status, err.replace(/^warning\[annotations-conflict\][^]*$/u, "")]).toEqual([0, ""]);
-  return JSON.parse(out) as Explained;
-}
 
 const source = `import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 export default program({ M: 8192 }, ({ devices, params: { M } }) => {

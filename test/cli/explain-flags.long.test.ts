@@ -1,32 +1,9 @@
 /** All flags that `explain` advises are typed, and give the time that was predicted for them. */
 import path from "node:path";
 import { expect, it } from "vitest";
-import { cli } from "./captured-cli.ts";
+import { explained } from "./explained.ts";
 
 const examples = path.resolve(import.meta.dirname, "../../examples");
-
-interface Explained {
-  readonly milliseconds: number;
-  readonly alternatives: readonly {
-    readonly change: string;
-    readonly options?: object;
-    readonly milliseconds: number | null;
-  }[];
-}
-
-async function explained(...asked: readonly string[]): Promise<Explained> {
-  const { status, out, err } = await cli(
-    "explain",
-    ...asked,
-    "--profile",
-    "4xH200",
-    "--schedule",
-    "as-written",
-    "--json",
-  );
-  expect([status, err]).toEqual([0, ""]);
-  return JSON.parse(out) as Explained;
-}
 
 /** The command line with flags added and, after "without", taken away. */
 function typed(asked: readonly string[], change: string): readonly string[] {

@@ -3,16 +3,12 @@
  * different options.
  */
 import { execFile } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkChromeTrace, type RawTrace } from "../../trace/check-chrome-trace.ts";
-import { emulationObstacle } from "./emulate/compiler.ts";
-import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
-
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
-if (obstacle !== null) console.log(`test/backends/cuda/command-line is skipped: ${obstacle}`);
+import { obstacle, ownFakes } from "./fake/own-fakes.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const main = path.join(root, "dist/cli/main.js");
@@ -21,13 +17,7 @@ const command = [main, "run", path.join(root, "test/fixtures/programs/ring-allga
 const attention = [main, "run", path.join(root, "examples/transformer/attention.ts"), "--on", "cuda", "--devices", "2"];
 const small = ["--set", "M=12", "--set", "K=4", "--set", "N=5"];
 
-let fakes: Fakes;
-beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(2);
-}, 60_000);
-afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
-});
+const fakes = ownFakes(2);
 
 interface Ended {
   readonly status: number | null;
@@ -42,7 +32,7 @@ function braid(
 ): Promise<Ended> {
   return new Promise((resolve) => {
     // oxlint-disable-next-line node/no-process-env -- what the command inherits
-    const env = { ...process.env, ...fakes.env, ...variables };
+    const env = { ...process.env, ...fakes().env, ...variables };
     const child = execFile(process.execPath, [...start, ...args], { env }, (_, out, err) => {
       resolve({ status: child.exitCode, out, err });
     });
@@ -66,7 +56,7 @@ interface RunDocument {
 
 describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
   it("gives the same results by itself and under torchrun, and a well-formed trace of all ranks", async () => {
-    const file = path.join(fakes.folder, "trace.json");
+    const file = path.join(fakes().folder, "trace.json");
     const flags = [...small, "--backend", "cuda", "--check", "--repeat", "3", "--json"];
     const own = await braid([...flags, "--devices", "2", "--trace", file]);
     expect([own.status, own.err]).toEqual([0, ""]);
@@ -114,7 +104,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     const flags = ["--backend", "cuda", "--schedule", "attention=auto", "--check", "--set", "L=8", "--set", "H=64"];
     const fused = await braid([...flags, "--set", "DTYPE=bfloat16"], {}, attention);
     expect([fused.status, fused.err]).toEqual([0, ""]);
-    const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
+    const calls = readFileSync(path.join(fakes().folder, "calls"), "utf8").split("\n");
     // Two chunks forward and one backward per run and rank.
     expect(calls.filter((call) => call === "cudnnBackendExecute").length).toBeGreaterThanOrEqual(6);
     const ops = await braid([...flags, "--graph", "off", "--set", "BACKWARD=0"], {}, attention);

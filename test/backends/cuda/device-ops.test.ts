@@ -12,36 +12,17 @@ import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { groupedMatmul, matmul, scaledLinear, set, sum } from "../../../src/ir/api/ops.ts";
+import { groupedMatmul, scaledLinear, set } from "../../../src/ir/api/ops.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
 import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
+import { ring as ringOf, total as totalOf } from "./peer-fusions.ts";
 
 const devices = 2;
 const target = { capability: 90, multiprocessors: 132 };
 
-/** Chunks of rows are multiplied while the next ones travel. */
-function ring(): Fusion {
-  const f = new Fusion();
-  const [a, b] = [f.input([devices, 64, 256], "bfloat16"), f.input([256, 128], "bfloat16")];
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
-
-/** Kernels that read and write peers' memory, with their signals inside. */
-function total(): Fusion {
-  const f = new Fusion();
-  const x = f.input([devices, 512], "float");
-  const y = sum(x, [0]);
-  f.output(y);
-  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  x.axis(0).parallelize("DIDx");
-  return f;
-}
+const ring = (): Fusion => ringOf(devices, [64, 256, 128], "bfloat16");
+const total = (): Fusion => totalOf(devices, 512);
 
 const cases: Readonly<Record<string, readonly [() => Fusion, Omit<CompileOptions, "devices">]>> = {
   "ring-get": [ring, { backend: "cuda", protocol: "get", schedule: { inPlace: true } }],

@@ -1,38 +1,28 @@
 /** `braid run --on cuda` on fake GPUs whose launcher ends in the middle of many short runs: no rank stays behind. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readFlights } from "../../../src/cli/verify/compare-flight.ts";
 import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { isAlive } from "../../launch/run-ranks.ts";
-import { emulationObstacle } from "./emulate/compiler.ts";
-import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
-
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
-if (obstacle !== null) console.log(`test/backends/cuda/ended-runs is skipped: ${obstacle}`);
+import { obstacle, ownFakes } from "./fake/own-fakes.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const example = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
 const sizes = ["M=2", "K=1", "N=1"].flatMap((size) => ["--set", size]);
 const args = ["run", example, "--on", "cuda", "--devices", "2", ...sizes, "--repeat", "100000000"];
 
-let fakes: Fakes;
-beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(2);
-}, 60_000);
-afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
-});
+const fakes = ownFakes(2);
 
 /** Starts the command in a group of processes of its own. Returns when its ranks have run for a while. */
 async function start(
   ...flags: readonly string[]
 ): Promise<{ readonly launcher: ChildProcess; readonly pids: readonly number[] }> {
   // oxlint-disable-next-line node/no-process-env -- what the command inherits
-  const env = { ...process.env, ...fakes.env, FAKE_CUDA_LOG: "" };
+  const env = { ...process.env, ...fakes().env, FAKE_CUDA_LOG: "" };
   const launcher = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args, ...flags], {
     env,
     detached: true,
@@ -68,7 +58,7 @@ describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
   }, 60_000);
 
   it("end at Ctrl-C, which prints one line", async () => {
-    const records = path.join(fakes.folder, "interrupted");
+    const records = path.join(fakes().folder, "interrupted");
     const { launcher, pids } = await start("--flight", records);
     let printed = "";
     launcher.stdout?.on("data", (text: Buffer) => (printed += text.toString()));
@@ -82,7 +72,7 @@ describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
   }, 60_000);
 
   it("write flight records at SIGUSR1 and go on; when a rank is killed, the others do", async () => {
-    const records = path.join(fakes.folder, "records");
+    const records = path.join(fakes().folder, "records");
     const files = [0, 1].map((rank) => path.join(records, `rank-${rank}.json`));
     const { launcher, pids } = await start("--flight", records);
     expect(files.filter((file) => existsSync(file))).toEqual([]);

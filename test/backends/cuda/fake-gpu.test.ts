@@ -2,34 +2,24 @@
  * The whole CUDA back end on fake GPUs: calls that the real libraries would accept, peers' memory, signals, graphs and
  * transfers.
  */
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { readFlights } from "../../../src/cli/verify/compare-flight.ts";
 import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emulationObstacle } from "./emulate/compiler.ts";
-import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { describe, expect, it } from "vitest";
+import { obstacle, ownFakes } from "./fake/own-fakes.ts";
 import { runRanks } from "./fake/run-ranks.ts";
 
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
-if (obstacle !== null) console.log(`test/backends/cuda/fake-gpu is skipped: ${obstacle}`);
-
-let fakes: Fakes;
-beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(4);
-}, 60_000);
-afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
-});
+const fakes = ownFakes(4);
 
 describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
-    const { statuses, printed } = await runRanks(fakes, 2, "rank.ts");
+    const { statuses, printed } = await runRanks(fakes(), 2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
     expect(lines).toHaveLength(17);
     expect(statuses).toEqual([0, 0]);
-    const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
+    const calls = readFileSync(path.join(fakes().folder, "calls"), "utf8").split("\n");
     const count = (name: string): number => calls.filter((call) => call === name).length;
     // Ring and gather map peers' memory; every mapping is given back.
     expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
@@ -38,17 +28,17 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     expect(count("cuStreamBeginCapture")).toBe(34);
     expect(count("cuGraphLaunch")).toBe(17 * 2 * 8);
     // The sum's kernel, of several blocks that count themselves, took in the signals and waits around it.
-    const withBarriers = readdirSync(fakes.folder).filter(
+    const withBarriers = readdirSync(fakes().folder).filter(
       (name) =>
         /^kernel-.*\.cpp$/.test(name) &&
-        readFileSync(path.join(fakes.folder, name), "utf8").includes("atomicAdd(gate, 1u)"),
+        readFileSync(path.join(fakes().folder, name), "utf8").includes("atomicAdd(gate, 1u)"),
     );
     expect(withBarriers).toHaveLength(1);
   }, 120_000);
 
   it("that wait for several peers at once report which of them have not signalled", async () => {
-    const records = path.join(fakes.folder, "records");
-    const { printed } = await runRanks(fakes, 4, "stuck-rank.ts", records);
+    const records = path.join(fakes().folder, "records");
+    const { printed } = await runRanks(fakes(), 4, "stuck-rank.ts", records);
     expect(printed).toMatch(/^rank 0, caller: reached command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
     // Of a process that frees nothing, fake GPUs leave nothing in the machine's memory.
     const id = /^process (\d+)$/m.exec(printed)?.[1];
@@ -65,7 +55,7 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   }, 60_000);
 
   it("hand a run to the driver in two calls when it is replayed, and one more for each that follows in a row", async () => {
-    const { statuses, printed } = await runRanks(fakes, 1, "host-time.ts");
+    const { statuses, printed } = await runRanks(fakes(), 1, "host-time.ts");
     expect(statuses, printed).toEqual([0]);
     const [replayed, traced, row, eager, tracedToo, eagerRow] = printed
       .trim()

@@ -6,34 +6,14 @@ import { deviceOps } from "../../../src/backends/cuda/ops/device-ops.ts";
 import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
 import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
-import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { matmul, sum } from "../../../src/ir/api/ops.ts";
-import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
+import type { Fusion } from "../../../src/ir/api/fusion.ts";
+import { ring as ringOf, total as totalOf } from "./peer-fusions.ts";
 
 const devices = 4;
 const target = { capability: 90, multiprocessors: 132 };
 
-function ring(): Fusion {
-  const f = new Fusion();
-  const [a, b] = [f.input([devices, 8, 16], "float"), f.input([16, 4], "float")];
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
-
-/** Kernels that read and write peers' memory, with their signals inside. */
-function total(): Fusion {
-  const f = new Fusion();
-  const x = f.input([devices, 64], "float");
-  const y = sum(x, [0]);
-  f.output(y);
-  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  x.axis(0).parallelize("DIDx");
-  return f;
-}
+const ring = (): Fusion => ringOf(devices, [8, 16, 4], "float");
+const total = (): Fusion => totalOf(devices, 64);
 
 const cases: Readonly<Record<string, readonly [() => Fusion, Omit<CompileOptions, "devices">]>> = {
   get: [ring, { backend: "cuda", protocol: "get" }],

@@ -1,15 +1,10 @@
 /** `braid run --on cuda` on fake GPUs of two hosts: NCCL between them, peers' memory within, and ranks that die. */
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
-import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emulationObstacle } from "./emulate/compiler.ts";
-import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { describe, expect, it } from "vitest";
+import { obstacle, ownFakes } from "./fake/own-fakes.ts";
 import { type RankEnd, runOnHosts, startOnHosts } from "./fake/torchrun.ts";
-
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
-if (obstacle !== null) console.log(`test/backends/cuda/several-hosts is skipped: ${obstacle}`);
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const ring = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
@@ -17,13 +12,7 @@ const sizes = (text: string): readonly string[] => text.split(" ").flatMap((size
 const onGpus = ["--on", "cuda"];
 const checked = [...onGpus, "--check", "--json"];
 
-let fakes: Fakes;
-beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(4);
-}, 60_000);
-afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
-});
+const fakes = ownFakes(4);
 
 interface RunDocument {
   readonly outputs: readonly { readonly fingerprint: string }[];
@@ -45,8 +34,8 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
     "run %s with --backend %s, with the results of one host",
     async (file, backend, of) => {
       const flags = [path.join(root, file), ...checked, "--backend", backend, ...sizes(of)];
-      const two = fingerprints(await runOnHosts(fakes, twoHosts, flags));
-      expect(two).toEqual(fingerprints(await runOnHosts(fakes, oneHost, [...flags, "--devices-per-host", "2"])));
+      const two = fingerprints(await runOnHosts(fakes(), twoHosts, flags));
+      expect(two).toEqual(fingerprints(await runOnHosts(fakes(), oneHost, [...flags, "--devices-per-host", "2"])));
     },
     60_000,
   );
@@ -55,8 +44,8 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
     const file = path.join(root, "examples/hosts/allgather-matmul.ts");
     const flags = [file, ...checked, "--backend", "cuda", "--devices-per-host", "2", ...sizes("M=32 K=4 N=5")];
     const run = async (hosts: readonly string[]) => {
-      const log = path.join(fakes.folder, `calls-${hosts.join("")}`);
-      const outputs = fingerprints(await runOnHosts(fakes, hosts, flags, { FAKE_CUDA_LOG: log }));
+      const log = path.join(fakes().folder, `calls-${hosts.join("")}`);
+      const outputs = fingerprints(await runOnHosts(fakes(), hosts, flags, { FAKE_CUDA_LOG: log }));
       const calls = readFileSync(log, "utf8").split("\n");
       return { outputs, mapped: calls.filter((call) => call === "cuIpcOpenMemHandle").length };
     };
@@ -70,7 +59,7 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
     // The fake NCCL blocks the thread that waits for a peer, which the real one does not: for as short as possible.
     const one = ["--graph", "off", ...sizes("M=8 K=1 N=1"), "--repeat", "100000000"];
     const flags = [ring, ...onGpus, "--backend", "cuda", ...one];
-    const ranks = startOnHosts(fakes, twoHosts, flags, {
+    const ranks = startOnHosts(fakes(), twoHosts, flags, {
       FAKE_NCCL_PATIENCE: "1000",
       FAKE_NCCL_ABORT: "20000",
     });

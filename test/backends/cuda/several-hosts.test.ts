@@ -1,33 +1,21 @@
 /** `braid run --on cuda` on fake GPUs of two hosts: what CUDA cannot do between them is refused. */
-import { rmSync } from "node:fs";
 import path from "node:path";
-import process from "node:process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emulationObstacle } from "./emulate/compiler.ts";
-import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { describe, expect, it } from "vitest";
+import { obstacle, ownFakes } from "./fake/own-fakes.ts";
 import { runOnHosts } from "./fake/torchrun.ts";
-
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
-if (obstacle !== null) console.log(`test/backends/cuda/several-hosts is skipped: ${obstacle}`);
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const ring = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
 const small = ["M=8", "K=4", "N=5"].flatMap((size) => ["--set", size]);
 const args = [ring, "--on", "cuda", "--check", ...small];
 
-let fakes: Fakes;
-beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(4);
-}, 60_000);
-afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
-});
+const fakes = ownFakes(4);
 
 const twoHosts = ["a", "a", "b", "b"];
 
 describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
   it("are refused copies between hosts, on all ranks, when the program is prepared", async () => {
-    const ranks = await runOnHosts(fakes, twoHosts, [...args, "--backend", "cuda", "--devices-per-host", "4"]);
+    const ranks = await runOnHosts(fakes(), twoHosts, [...args, "--backend", "cuda", "--devices-per-host", "4"]);
     expect(ranks.map(({ status, out }) => [status, out])).toEqual(Array(4).fill([3, ""]));
     const [err = "", ...others] = ranks.map((rank) => rank.err);
     expect(err).toMatch(/^error\[gpu-unsupported\]: the program reaches memory of GPUs on another host\n/);
@@ -39,7 +27,7 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
   }, 60_000);
 
   it("end with status 2 and one message if the launcher contradicts the hosts", async () => {
-    const ranks = await runOnHosts(fakes, ["a", "b", "a", "b"], args);
+    const ranks = await runOnHosts(fakes(), ["a", "b", "a", "b"], args);
     expect(ranks.map(({ status }) => status)).toEqual(Array(4).fill(2));
     expect(ranks.map(({ err }) => err.split("\n")[0])).toEqual([
       "error[launcher-environment]: the ranks of a host do not follow each other",
