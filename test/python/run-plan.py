@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__).parent)]
 
-from braid_torch.run import load_plan  # noqa: E402
+from braid_torch.run import _sides, load_plan  # noqa: E402
 from braid_torch.session import Session  # noqa: E402
 from files_group import Files  # noqa: E402
 
@@ -27,15 +27,19 @@ def run(folder: Path, session: Session, runs: int) -> dict[str, int]:
         if tensor["role"] == "input":
             ctypes.memmove(address, given[offset : offset + tensor["bytes"]], tensor["bytes"])
             offset += tensor["bytes"]
-    outputs = [(each["bytes"], address) for each, address in zip(bound, addresses) if each["role"] == "output"]
+    pairs = list(zip(bound, addresses))
+    # State is an input that the run writes.
+    outputs = [(each["bytes"], address) for each, address in pairs if each["role"] == "output" or "output" in each]
     for _ in range(runs):
-        for count, address in outputs:
-            ctypes.memset(address, 0xEE, count)
+        for each, address in pairs:
+            if each["role"] == "output":
+                ctypes.memset(address, 0xEE, each["bytes"])
         # The stream that it captures is the caller's, too, so that all calls are of the streams of the plan.
         runner.run(addresses, runner._capturing)
     (folder / f"out-{rank}").write_bytes(b"".join(ctypes.string_at(address, count) for count, address in outputs))
-    copied = [each["role"] for each in memory["copied"] if each["bytes"]]
-    return {**vars(runner.counts), "before": copied.count("input"), "after": copied.count("output")}
+    copied = [each for each in memory["copied"] if each["bytes"]]
+    before, after = ([each for each in copied if side in _sides(each)] for side in ("input", "output"))
+    return {**vars(runner.counts), "before": len(before), "after": len(after)}
 
 
 folder, runs = Path(sys.argv[1]), int(sys.argv[2])
