@@ -87,8 +87,10 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
   // What is made of tensors that the sweep back has placed, such as the largest value of a cotangent. Its other operands
   // may come from inputs that nothing else reaches.
   const sweepRest = (): void => {
-    for (const [i, op] of fusion.ops.entries())
+    for (const [i, op] of fusion.ops.entries()) {
       if (isOpen(op.output)) sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+      else if (op.further?.some(isOpen) === true) followFirstOutput(edit, op, isUsers);
+    }
   };
   const isHalfPlaced = (op: Op): boolean => !isOpen(op.output) && op.inputs.some((id) => isOpen(id) && !isLeft(id));
   sweepRest();

@@ -184,6 +184,18 @@ describe("backward", () => {
     expect(text(d)).toBe("x3 2 y2 2");
   });
 
+  it("attention whose result alone has a reader on a mesh runs there, with its further output", () => {
+    const f = new Fusion();
+    const [q, k, v, x] = [f.input([4, 4, 8]), f.input([4, 8, 8]), f.input([4, 8, 8]), f.input([4, 4, 8])];
+    const { output, logsumexp } = sdpa(q, k, v);
+    f.output(add(x, output));
+    on(two, x);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    const shape = propagated(f);
+    expect([output, logsumexp].map(shape)).toEqual(["x2 2 4 8", "x2 2 4"]);
+    lower(f);
+  });
+
   it("an input without an annotation is replicated on the mesh of its reader", () => {
     const f = new Fusion();
     const [a, b] = [f.input([6]), f.input([6])];
