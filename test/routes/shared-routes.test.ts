@@ -1,6 +1,6 @@
 /** What several readers of a tensor need is moved once, also where only the first steps of their routes are the same. */
 import { expect, it } from "vitest";
-import { add, Fusion, linear, set, type TensorView } from "@braid-compiler/braid";
+import { add, Fusion, gradients, indexSelect, linear, set, type TensorView } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { layout } from "./layout.ts";
@@ -46,6 +46,19 @@ it.each<readonly [string, string, (f: Fusion) => readonly TensorView[]]>([
       on("[y][x]", x);
       on("[][]", v, w, z, ...results);
       return results;
+    },
+  ],
+  [
+    "a cotangent that each device has whole, where a part of another op's index is split afterwards",
+    "Allreduce 4, Allgather 2",
+    (f) => {
+      const [x, index] = [f.input([6, 4, 7]), f.input([4], "int64")];
+      const [w, bias, dy] = [f.input([12, 7]), f.input([12]), f.input([6, 4, 12])];
+      const y = linear(indexSelect(x, 1, index), w, bias);
+      on("[][y][]", x);
+      on("[x]", index);
+      const found = gradients(f, { of: [y], cotangents: [dy], wrt: [x, w, bias] });
+      return [y, ...found.filter((each) => each !== null)];
     },
   ],
 ])("%s", async (_, collectives, build) => {

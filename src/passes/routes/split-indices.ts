@@ -49,8 +49,11 @@ export const splitIndices: Pass<"checked", "checked"> = {
     if (edit.tensors.length === before) return fusion;
     // The new tensors follow those that are placed.
     const { tensors, ops, iterDomainCount } = edit;
-    const split: FusionData = { ...fusion, tensors, ops, iterDomainCount };
-    return propagateShardings.run(split, { ...context, options: { ...context.options, propagate: true } });
+    const { derivations, ...rest } = fusion;
+    const split: FusionData = { ...rest, tensors, ops, iterDomainCount };
+    // Cotangents are placed already: against the layouts that their primals have now, more of them would be moved.
+    const placed = propagateShardings.run(split, { ...context, options: { ...context.options, propagate: true } });
+    return derivations === undefined ? placed : { ...placed, derivations };
   },
 };
 
