@@ -289,8 +289,14 @@ function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: Host
       });
     });
   bind(statement.inputs, fusion.inputs);
-  bind(statement.outputs, fusion.outputs);
-  return (name) => sizes.get(name) ?? recorder.sizeOf(name);
+  let isBound = false;
+  return (name) => {
+    const known = sizes.get(name) ?? recorder.sizeOf(name);
+    if (known !== undefined || isBound) return known;
+    isBound = true;
+    bind(statement.outputs, fusion.outputs);
+    return sizes.get(name);
+  };
 }
 
 /** The extents over all devices. Inputs have those of the tensors that are passed in. */
