@@ -13,12 +13,15 @@ import {
   permute,
   type Program,
   rmsNorm,
+  sub,
   sum,
 } from "@braid-compiler/braid";
+import type { BufferId } from "../../src/commands/buffer.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { lowerRanks } from "../../src/compile/lower.ts";
 import { recordAll } from "../../src/compile/record.ts";
 import { createDraftReader } from "../../src/schedule/draft/draft-reader.ts";
+import { editRanks } from "../../src/schedule/draft/edit-ranks.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { buildGraph } from "../properties/annotated-graphs.ts";
 import type { GraphStep } from "../properties/graph-ops.ts";
@@ -170,6 +173,29 @@ describe("one rank of a class is rewritten as all are, in", () => {
       commands.flatMap((each) => (each.kind === "launch" ? each.inputs.map(({ offset }) => offset) : [])),
     );
     expect(offsets).toEqual(made.ranks.map(({ rank }) => [0, 32 * rank, 0, 32 * rank + 16]));
+  });
+  it("an edit that chooses otherwise on another rank, which is made rank by rank", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([devices, 4], "float"), f.input([devices, 4], "float")];
+    f.output(sub(a, b));
+    for (const tensor of f.inputs) {
+      tensor.setDeviceMesh(DeviceMesh.range(devices));
+      tensor.axis(0).parallelize("DIDx");
+    }
+    const program = linked(f, {});
+    const order = ({ ranks }: Program): readonly (readonly BufferId[])[] =>
+      ranks.map(({ commands }) =>
+        commands.flatMap((each) => (each.kind === "launch" ? each.inputs.map(({ buffer }) => buffer) : [])),
+      );
+    const made = editRanks(program, createDraftReader(), (draft) => ({
+      ...draft,
+      nodes: draft.nodes.map((node) => {
+        if (node.command.kind !== "launch") return node;
+        const inputs = node.command.inputs.map((ref) => ({ ...ref }));
+        return { ...node, command: { ...node.command, inputs: draft.rank === 0 ? inputs : inputs.toReversed() } };
+      }),
+    }));
+    expect(order(made)).toEqual(order(program).map((each, rank) => (rank === 0 ? each : each.toReversed())));
   });
   it("random programs", () => {
     let byClass = 0;

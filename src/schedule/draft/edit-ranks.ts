@@ -8,6 +8,7 @@ import { movedTransfer } from "../../commands/list-writer.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId, at, invariant } from "../../support/invariant.ts";
+import { sameData } from "../../support/same-data.ts";
 import { type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import { imageList } from "./classes/image-list.ts";
 import type { DraftReader } from "./draft-reader.ts";
@@ -36,7 +37,8 @@ export type Edit = (draft: Draft, context: EditContext) => Draft;
 /**
  * `edit` returns the same draft if it has nothing to change. If no draft changes, the result is the same Program.
  * Otherwise all lists are written, because a rewrite may rely on the issue order of other ranks. Of ranks that are alike,
- * one is edited and written, and the lists of the others are its images.
+ * one is edited and written, and the lists of the others are its images. Where operands of these were derived, the last
+ * rank of each class is edited as well: if its list is another, all ranks are edited.
  */
 export function editRanks(program: Program, reader: DraftReader, edit: Edit): Program {
   const context = contextOf(program, reader);
@@ -80,18 +82,39 @@ function editClasses(
   const bufferOn = reader.bufferImages(program);
   const writtenOf = (rank: number): WrittenList => at(written, representatives.indexOf(at(group.representative, rank)));
   const lists: RankProgram[] = [];
+  let areDerived = false;
   for (const image of program.ranks) {
     const before = at(program.ranks, at(group.representative, image.rank));
     const own = writtenOf(image.rank);
+    if (before === image) {
+      lists.push({ ...image, ...own.list });
+      continue;
+    }
     const element = at(group.elements, at(group.elementTo, image.rank));
-    const list =
-      before === image
-        ? { ...image, ...own.list }
-        : imageList({ before, image, kernels, bufferOn: (buffer) => bufferOn(buffer, element) }, own);
-    if (list === null) return null;
-    lists.push(list);
+    const made = imageList({ before, image, kernels, bufferOn: (buffer) => bufferOn(buffer, element) }, own);
+    if (made === null) return null;
+    areDerived ||= made.hasDerivedOperands;
+    lists.push(made.list);
   }
+  if (areDerived && !areOwn(lists, context, group, edit)) return null;
   return joined(program, context, (rank) => ({ list: at(lists, rank), positions: writtenOf(rank).positions }));
+}
+
+/** Whether the list of the last rank of each class, made as an image, is what the edit makes of the rank's own. */
+function areOwn(lists: readonly RankProgram[], context: EditContext, group: RankGroup, edit: Edit): boolean {
+  const last = new Map([...group.representative].map((representative, rank) => [representative, rank]));
+  const others = [...last].flatMap(([representative, rank]) => (rank === representative ? [] : [rank]));
+  if (others.length === 0) return true;
+  const own = writeEdited(context, others, edit);
+  return others.every((rank, i) => {
+    const [made, image] = [own?.[i]?.list, at(lists, rank)];
+    return (
+      made !== undefined &&
+      sameData(made.commands, image.commands) &&
+      sameData(made.streams, image.streams) &&
+      sameData(made.transferOf, image.transferOf)
+    );
+  });
 }
 
 /** The Program with new lists, and where the commands of the old ones are in them. */

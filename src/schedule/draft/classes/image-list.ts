@@ -13,8 +13,14 @@ import { at, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { DraftCommand, DraftNode } from "../draft.ts";
 import type { WrittenList } from "../write-draft.ts";
 
+export interface ImageList {
+  readonly list: RankProgram;
+  /** Whether operands follow from others: all else is as the rank's own list had it. */
+  readonly hasDerivedOperands: boolean;
+}
+
 /** Null if the image of an operand does not follow from those of the list that was rewritten. */
-export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgram | null {
+export function imageList(lists: Lists, { list, nodes }: WrittenList): ImageList | null {
   const { before, image } = lists;
   const offsets = createOffsetImages(lists);
   const { list: made, add } = createListWriter();
@@ -28,10 +34,8 @@ export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgr
     add(moved, at(image.origins, origin), isEvent || transfer === undefined ? null : image.transferOf[transfer]);
   }
   return {
-    ...image,
-    streams: imageStreams(lists, list.streams),
-    eventCount: list.eventCount,
-    ...made,
+    list: { ...image, streams: imageStreams(lists, list.streams), eventCount: list.eventCount, ...made },
+    hasDerivedOperands: offsets.wereAsked(),
   };
 }
 
@@ -197,6 +201,7 @@ interface OffsetImages {
    * redirected along a copy. If there are none, it is one of the list's regions. Null if these move differently.
    */
   readonly of: <Ref extends BufferRef>(ref: Ref, form: Form, operands: readonly Moved[]) => Ref | null;
+  readonly wereAsked: () => boolean;
 }
 
 interface Moved {
@@ -209,8 +214,11 @@ interface Moved {
 function createOffsetImages(lists: Lists): OffsetImages {
   let known: ReadonlyMap<BufferId, readonly Moved[]> | null = null;
   let copies: ReadonlyMap<BufferId, readonly CopyEnds[]> | null = null;
+  let wereAsked = false;
   return {
+    wereAsked: () => wereAsked,
     of: (ref, form, operands) => {
+      wereAsked = true;
       const [start, end] = [ref.offset, endOf(ref.offset, form)];
       const isAround = (region: Moved): boolean =>
         region.buffer === ref.buffer && region.start <= start && end <= region.end;
