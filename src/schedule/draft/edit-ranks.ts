@@ -8,7 +8,6 @@ import { movedTransfer } from "../../commands/list-writer.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId, at, invariant } from "../../support/invariant.ts";
-import { sameData } from "../../support/same-data.ts";
 import { type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import { imageList } from "./classes/image-list.ts";
 import type { DraftReader } from "./draft-reader.ts";
@@ -101,20 +100,18 @@ function editClasses(
 }
 
 /** Whether the list of the last rank of each class, made as an image, is what the edit makes of the rank's own. */
-function areOwn(lists: readonly RankProgram[], context: EditContext, group: RankGroup, edit: Edit): boolean {
-  const last = new Map([...group.representative].map((representative, rank) => [representative, rank]));
-  const others = [...last].flatMap(([representative, rank]) => (rank === representative ? [] : [rank]));
-  if (others.length === 0) return true;
+function areOwn(
+  lists: readonly RankProgram[],
+  context: EditContext,
+  { representative }: RankGroup,
+  edit: Edit,
+): boolean {
+  const last = new Map([...representative].map((of, rank) => [of, rank]));
+  const others = [...last.values()].filter((rank) => representative[rank] !== rank);
   const own = writeEdited(context, others, edit);
-  return others.every((rank, i) => {
-    const [made, image] = [own?.[i]?.list, at(lists, rank)];
-    return (
-      made !== undefined &&
-      sameData(made.commands, image.commands) &&
-      sameData(made.streams, image.streams) &&
-      sameData(made.transferOf, image.transferOf)
-    );
-  });
+  return others.every(
+    (rank, i) => JSON.stringify(own?.[i]?.list.commands) === JSON.stringify(at(lists, rank).commands),
+  );
 }
 
 /** The Program with new lists, and where the commands of the old ones are in them. */
