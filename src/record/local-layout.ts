@@ -152,15 +152,11 @@ function placeOf(tensor: Tensor): Place {
 function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
   const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
   if (!Number.isSafeInteger(size) || size < 0) {
-    const isNegative = size < 0;
-    const problem = isNegative ? "has less than no elements" : "does not have a whole number of elements";
-    fail("bad-extent", `axis ${printIterDomain(axis)} ${problem}`, {
+    fail("bad-extent", `axis ${printIterDomain(axis)} does not have a whole number of elements`, {
       place: placeOf(tensor),
       found: String(size),
       expected: "a whole number of at least 0",
-      help: isNegative
-        ? "give sizes for which the extent is at least 0"
-        : "give sizes that the program's divisions divide evenly",
+      help: "give sizes for which the extent is such a number",
     });
   }
   return size;

@@ -89,7 +89,7 @@ describe("sizes", () => {
       },
       { sizes: { i0: 3 } },
     );
-    expect(text).toContain("error[bad-extent]: axis iS1{( i0 - 4 )} has less than no elements");
+    expect(text).toContain("error[bad-extent]: axis iS1{( i0 - 4 )} does not have a whole number of elements");
   });
 
   it.each<[string, Build]>([
