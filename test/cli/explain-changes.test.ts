@@ -4,6 +4,9 @@ import { cli } from "./captured-cli.ts";
 import { explained } from "./explained.ts";
 import { ownFolder } from "./own-folder.ts";
 
+/** Annotations to be edited may be warned of. */
+const annotationsConflict = /^warning\[annotations-conflict\][^]*$/u;
+
 const folder = ownFolder();
 
 const source = `import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
@@ -21,11 +24,11 @@ export default program({ M: 8192 }, ({ devices, params: { M } }) => {
 
 it("the edits of a program, by the user's names", async () => {
   const asked = (text: string): readonly string[] => [folder.write("edited.ts", text), "--devices", "4"];
-  const { alternatives, milliseconds } = await explained(...asked(source));
+  const { alternatives, milliseconds } = await explained(asked(source), annotationsConflict);
   const edits = alternatives.filter(({ options }) => options === undefined);
   expect(edits.map(({ change }) => change)).toContain('hidden.outerSplit(0, 4).parallelize("Stream")');
   for (const { change, milliseconds: predicted } of edits) {
-    const edited = await explained(...asked(source.replace("// edit", `${change};`)));
+    const edited = await explained(asked(source.replace("// edit", `${change};`)), annotationsConflict);
     expect(edited.milliseconds).toBeCloseTo(predicted ?? 0, 9);
     expect(edited.milliseconds).toBeLessThan(milliseconds);
   }
@@ -43,10 +46,10 @@ async function typedEdit(text: string, devices: string): Promise<{ readonly chan
     "--devices",
     devices,
   ];
-  const { alternatives, milliseconds } = await explained(...asked(""));
+  const { alternatives, milliseconds } = await explained(asked(""), annotationsConflict);
   const [fastest] = alternatives.filter(({ options }) => options === undefined);
   const change = fastest?.change ?? "";
-  const edited = await explained(...asked(`${change};`));
+  const edited = await explained(asked(`${change};`), annotationsConflict);
   expect(edited.milliseconds).toBeCloseTo(fastest?.milliseconds ?? 0, 9);
   return { change, gain: milliseconds / edited.milliseconds };
 }

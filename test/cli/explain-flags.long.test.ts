@@ -48,10 +48,10 @@ it.each([
     ],
   ],
 ])("the flags for %s", async (_, asked) => {
-  const { alternatives } = await explained(...asked);
+  const { alternatives } = await explained(asked);
   expect(alternatives.length).toBeGreaterThan(0);
   for (const { change, options, milliseconds } of alternatives) {
     if (options === undefined || milliseconds === null) continue;
-    expect((await explained(...typed(asked, change))).milliseconds, change).toBeCloseTo(milliseconds, 9);
+    expect((await explained(typed(asked, change))).milliseconds, change).toBeCloseTo(milliseconds, 9);
   }
 });
