@@ -20,6 +20,7 @@ import { record } from "../../src/compile/record.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { ring } from "../../test/support/peer-fusions.ts";
 
 const replays = 10_000;
 /** Runs from one change of inputs and comparison of results to the next. */
@@ -32,6 +33,8 @@ interface Replayed {
   readonly protocol: "get" | "put";
   readonly schedule: ScheduleOptions;
 }
+
+const gatherAndMultiply = (devices: number): Fusion => ring(devices, [16, 32, 24], "bfloat16");
 
 const replayed: readonly Replayed[] = [
   { name: "get", build: gatherAndMultiply, protocol: "get", schedule: {} },
@@ -49,18 +52,6 @@ export async function* replayRows({ world }: PartContext): AsyncGenerator<Row> {
     yield await rowOf(`${replays} replays, ${each.name}`, () => replay(world, each));
     if (world.signal.aborted) return;
   }
-}
-
-function gatherAndMultiply(devices: number): Fusion {
-  const f = new Fusion();
-  const a = f.input([devices, 16, 32], "bfloat16");
-  const b = f.input([32, 24], "bfloat16");
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
 }
 
 /** Three chunks, large enough that a kernel needs several blocks for a slice. */

@@ -5,12 +5,10 @@
 import {
   cast,
   compile,
-  DeviceMesh,
   div,
   exp,
   Fusion,
   linear,
-  matmul,
   mul,
   scaledLinear,
   sdpa,
@@ -30,6 +28,7 @@ import { compareTorchRecords } from "../../src/import/flight-records/compare-rec
 import { compareFlights } from "../../src/trace/flight/compare-flights.ts";
 import { smallRing } from "../backends/cpu/small-ring.ts";
 import { recordsOf, type WrittenEntry, type WrittenGroups } from "../import/flight-records/written-records.ts";
+import { ring } from "../support/peer-fusions.ts";
 import { arrived, record, reducing, signalling } from "../trace/written-flights.ts";
 import { type MachineRow, partOf, row, throwAll } from "./machine-row.ts";
 import { meetings } from "./meeting-rows.ts";
@@ -126,19 +125,8 @@ function allocate(bytes: number, free: number): void {
   createDeviceMemory(gpu).allocate(bytes, "the inputs");
 }
 
-function gathering(devices: number): Fusion {
-  const f = new Fusion();
-  const [a, b] = [f.input([devices, 8, 16]), f.input([16, 4])];
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
-
 async function onTwoHosts(options: Omit<Parameters<typeof compile>[1], "devices">): Promise<void> {
-  const { program } = compile(gathering(4), { on: "cuda", devices: 4, ...options });
+  const { program } = compile(ring(4, [8, 16, 4], "float"), { on: "cuda", devices: 4, ...options });
   const list = (joined: boolean) => deviceOps(program, 0, target, { joined });
   await requireReachable(
     { ops: list(true), unjoined: () => list(false), notes: programNotes(program, 0) },

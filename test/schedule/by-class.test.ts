@@ -25,6 +25,7 @@ import { editRanks } from "../../src/schedule/draft/edit-ranks.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { buildGraph } from "../properties/annotated-graphs.ts";
 import type { GraphStep } from "../properties/graph-ops.ts";
+import { ring as ringOf } from "../support/peer-fusions.ts";
 import { buildFusion, recipes } from "../support/random-fusion.ts";
 
 const devices = 8;
@@ -54,16 +55,7 @@ function countByClass(program: Program): number {
 }
 
 /** A ring: the chunks are the devices' shards. */
-function ring(): Fusion {
-  const f = new Fusion();
-  const [a, b] = [f.input([devices, 4, 8], "float"), f.input([8, 6], "float")];
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
+const ring = (): Fusion => ringOf(devices, [4, 8, 6], "float");
 
 /** Partial results by shares of K, which a loop over the devices adds. */
 function sums(): Fusion {

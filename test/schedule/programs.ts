@@ -20,21 +20,12 @@ import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { ring } from "../support/peer-fusions.ts";
 
 export const devices = 4;
 
 /** [devices, 6, 8] sharded by its first axis, times [8, 5]: gathered chunk by chunk. */
-export function allgatherMatmul(dtype: DType = "float"): Fusion {
-  const f = new Fusion();
-  const a = f.input([devices, 6, 8], dtype);
-  const b = f.input([8, 5], dtype);
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(0).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
+export const allgatherMatmul = (dtype: DType = "float"): Fusion => ring(devices, [6, 8, 5], dtype);
 
 /** Partial results of [24, 16] x [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
 function matmulReduceScatter(dtype: DType = "float"): Fusion {

@@ -1,8 +1,8 @@
 /** Programs that reach peers' memory. */
-import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
-import { Fusion } from "../../../src/ir/api/fusion.ts";
-import { matmul, sum } from "../../../src/ir/api/ops.ts";
-import type { DType } from "../../../src/numerics/dtype.ts";
+import { DeviceMesh } from "../../src/ir/device-mesh.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { matmul, sum } from "../../src/ir/api/ops.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
 
 /** Chunks of rows are multiplied while the next ones travel. */
 export function ring(devices: number, [m, k, n]: readonly [number, number, number], dtype: DType): Fusion {

@@ -16,7 +16,7 @@ import { groupedMatmul, scaledLinear, set } from "../../../src/ir/api/ops.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { attentionFusion } from "../../gpu/attention-cases.ts";
 import { diagnosticOf } from "../../ir/expect-diagnostic.ts";
-import { ring as ringOf, total as totalOf } from "./peer-fusions.ts";
+import { ring as ringOf, total as totalOf } from "../../support/peer-fusions.ts";
 
 const devices = 2;
 const target = { capability: 90, multiprocessors: 132 };

@@ -7,7 +7,7 @@ import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
 import type { Program } from "../../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
 import type { Fusion } from "../../../src/ir/api/fusion.ts";
-import { ring as ringOf, total as totalOf } from "./peer-fusions.ts";
+import { ring as ringOf, total as totalOf } from "../../support/peer-fusions.ts";
 
 const devices = 4;
 const target = { capability: 90, multiprocessors: 132 };

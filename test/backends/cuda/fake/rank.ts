@@ -3,13 +3,14 @@ import process from "node:process";
 import { createCudaBackend } from "../../../../src/cuda.ts";
 import { DeviceMesh } from "../../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../../src/ir/api/fusion.ts";
-import { add, matmul, scaledLinear, scatterAdd, set, sum } from "../../../../src/ir/api/ops.ts";
+import { add, scaledLinear, scatterAdd, set, sum } from "../../../../src/ir/api/ops.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../../src/passes/options.ts";
 import type { ScheduleOptions } from "../../../../src/schedule/schedule.ts";
 import { checkCase } from "../../../gpu/check-case.ts";
 import { expectationsOf } from "../../../gpu/expectation.ts";
+import { ring } from "../../../support/peer-fusions.ts";
 import { layoutFusion } from "../../../support/layout-fusions.ts";
 
 const who = rankEnvironment(process.env);
@@ -22,17 +23,7 @@ const devices = world.worldSize;
  * blocks, and a change of the sharded axis.
  */
 const programs: Readonly<Record<string, () => Fusion>> = {
-  ring: () => {
-    const f = new Fusion();
-    const a = f.input([devices, 3, 4], "half");
-    const b = f.input([4, 5], "half");
-    const c = matmul(a, b);
-    f.output(c);
-    for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-    a.axis(0).parallelize("DIDx");
-    c.axis(0).parallelize("Stream");
-    return f;
-  },
+  ring: () => ring(devices, [3, 4, 5], "half"),
   blocks: () => {
     const f = new Fusion();
     const [x, w] = [f.input([devices, 6, 256], "float8_e4m3fn"), f.input([144, 256], "float8_e4m3fn")];
