@@ -8,7 +8,7 @@ import { buildModel, copyTarget, float8Target } from "../torch-export/build.ts";
 import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";
 import type { ExportedProgram } from "../torch-export/read.ts";
-import { factsOf, graphFacts, type ModelFacts, packedParts } from "./model-facts.ts";
+import { factsOf, type GraphFacts, graphFacts, type ModelFacts, packedParts, resultsWith } from "./model-facts.ts";
 import {
   invalidPlan,
   type PlacementLine,
@@ -72,21 +72,23 @@ function weightOf({ inputs }: GraphNode): string {
 /** By the values of weights of linears, as lines for modules and parameters say. */
 function cutsOfWeights(graph: ExportedGraph, plan: ShardingPlan): ReadonlyMap<string, readonly Placement[]> {
   const found = new Map<string, readonly Placement[]>();
-  const { modules, nodesOf } = graphFacts(graph);
+  const { modules, nodesOf, parameterValues } = graphFacts(graph);
   for (const line of plan.modules) {
     const { cut } = styles[line.style];
     if (cut === null) continue;
+    const own = along(plan, shard(cut === "out" ? 0 : 1));
+    if (namesParameters({ modules, parameterValues }, line)) {
+      for (const value of matching(plan, line, parameterValues, "parameter")) found.set(value, own);
+      continue;
+    }
     for (const path of matching(plan, line, modules, "module")) {
       for (const node of nodesOf(path)) {
-        if (node.target === linearTarget) found.set(weightOf(node), along(plan, shard(cut === "out" ? 0 : 1)));
+        if (node.target === linearTarget) found.set(weightOf(node), own);
       }
     }
   }
-  const parameters = new Map(
-    graph.inputs.flatMap((each): [string, string][] => (each.kind === "parameter" ? [[each.name, each.value]] : [])),
-  );
   for (const line of plan.parameters) {
-    for (const value of matching(plan, line, parameters, "parameter")) found.set(value, line.placements);
+    for (const value of matching(plan, line, parameterValues, "parameter")) found.set(value, line.placements);
   }
   return found;
 }
@@ -97,7 +99,9 @@ function cutsOfWeights(graph: ExportedGraph, plan: ShardingPlan): ReadonlyMap<st
  */
 function withCopies(graph: ExportedGraph, plan: ShardingPlan): ExportedGraph {
   const facts = graphFacts(graph);
-  const lines = plan.modules.filter(({ style }) => styles[style].output === "replicated");
+  const lines = plan.modules.filter(
+    (line) => styles[line.style].output === "replicated" && !namesParameters(facts, line),
+  );
   const values = new Set(
     lines.flatMap((line) => matching(plan, line, facts.modules, "module").flatMap((path) => facts.valuesOf(path))),
   );
@@ -169,13 +173,23 @@ export function placedTensors(
   );
 }
 
-/** The plan of the model's family. Throws `sharding-plan-invalid` for a model of none. */
+/**
+ * The plan of the model's family. What a weight is not packed of, such as the query heads and the one head of keys and
+ * values, is gathered. Throws `sharding-plan-invalid` for a model of no family.
+ */
 export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingPlan {
-  const { modules } = graphFacts(graph);
+  const facts = graphFacts(graph);
+  const { modules, parameterValues } = facts;
   const found = Object.values(families).map((lines) =>
     Object.entries(lines).flatMap(([pattern, style]): StyleLine[] => {
-      const isUsed = [...modules.keys()].some((path) => patternOf(pattern).test(path));
-      return isUsed ? [{ key: pattern, pattern, style }] : [];
+      const paths = [...modules.keys()].filter((path) => patternOf(pattern).test(path));
+      if (paths.length > 0) {
+        const isPacked = paths.every((path) => packedParts(facts, facts.valuesOf(path)) !== null);
+        return [{ key: pattern, pattern, style: !styles[style].packed || isPacked ? style : "colwise_gather_output" }];
+      }
+      return [...parameterValues.keys()].some((name) => patternOf(pattern).test(name))
+        ? [{ key: pattern, pattern, style }]
+        : [];
     }),
   );
   const best = found.reduce((most, lines) => (lines.length > most.length ? lines : most));
@@ -205,16 +219,23 @@ function applyStyle(
   add: (tensor: TensorView, placements: readonly Placement[], line: PlanLine) => void,
 ): void {
   const style: StyleFacts = styles[line.style];
-  for (const path of matching(plan, line, facts.modules, "module")) {
-    const used = facts.parametersOf(path);
-    if (style.cut !== null && !used.some(({ axes }) => axes[style.cut ?? "out"] !== null)) {
-      noWeight(plan, line, path, style);
+  const { cut } = style;
+  if (namesParameters(facts, line)) {
+    for (const [name, tensor] of facts.parameters) {
+      if (!patternOf(line.pattern).test(name)) continue;
+      const axis = cut === null ? null : tensor.rank - (cut === "out" && tensor.rank > 1 ? 2 : 1);
+      const results = resultsWith(facts, facts.parameterValues.get(name) ?? "");
+      add(tensor, along(plan, cutAlong(facts, plan, line, name, axis, results)), line);
     }
-    for (const { name, tensor, axes } of used) {
-      const axis = style.cut === null ? null : axes[style.cut];
-      const packed = style.packed && axis !== null ? packedParts(facts, path) : 1;
-      if (packed === null) unevenParts(plan, line, name);
-      add(tensor, along(plan, axis === null ? replicate : shard(axis, packed ?? 1)), line);
+    return;
+  }
+  for (const path of matching(plan, line, facts.modules, "module")) {
+    if (cut !== null) {
+      const used = facts.parametersOf(path);
+      if (!used.some(({ axes }) => axes[cut] !== null)) noWeight(plan, line, path, style);
+      for (const { name, tensor, axes } of used) {
+        add(tensor, along(plan, cutAlong(facts, plan, line, name, axes[cut], facts.valuesOf(path))), line);
+      }
     }
     if (style.output === null) continue;
     for (const tensor of facts.resultsOf(path)) {
@@ -222,6 +243,26 @@ function applyStyle(
       add(tensor, along(plan, style.output === "sequence" ? shard(Math.max(0, tensor.rank - 2)) : replicate), line);
     }
   }
+}
+
+/** A cut of the axis, or of each of the parts into which `results`, which the parameter made, are cut. */
+function cutAlong(
+  facts: GraphFacts,
+  plan: ShardingPlan,
+  line: StyleLine,
+  name: string,
+  axis: number | null,
+  results: readonly string[],
+): Placement {
+  if (axis === null) return replicate;
+  return shard(axis, styles[line.style].packed ? (packedParts(facts, results) ?? unevenParts(plan, line, name)) : 1);
+}
+
+/** Whether a line with a word names parameters, such as the weights of all experts, and no module. */
+function namesParameters(facts: Pick<GraphFacts, "modules" | "parameterValues">, { pattern }: PlanLine): boolean {
+  const names = (each: ReadonlyMap<string, unknown>): boolean =>
+    [...each.keys()].some((name) => patternOf(pattern).test(name));
+  return !names(facts.modules) && names(facts.parameterValues);
 }
 
 function noWeight(plan: ShardingPlan, { key }: PlanLine, path: string, { cut }: StyleFacts): never {
@@ -325,11 +366,20 @@ function reducedAxes(tensor: TensorView): number {
 
 type Lines = Readonly<Record<string, Style>>;
 
-const separateProjections: Lines = {
-  "layers.*.self_attn.q_proj": "colwise",
-  "layers.*.self_attn.k_proj": "colwise",
-  "layers.*.self_attn.v_proj": "colwise",
-};
+/** Of two linear maps, one after the other. */
+const pair = (first: string, second: string): Lines => ({ [first]: "colwise", [second]: "rowwise" });
+
+const gated = (path: string): Lines => ({
+  ...pair(`${path}.gate_proj`, `${path}.down_proj`),
+  [`${path}.up_proj`]: "colwise",
+});
+
+/** The weights of all experts are a parameter of three axes. */
+const experts = (path: string): Lines => ({
+  [`${path}.gate_up_proj`]: "packed_colwise",
+  [`${path}.up_proj`]: "colwise",
+  [`${path}.down_proj`]: "rowwise",
+});
 
 /** `attention`: the module of the projections. */
 function encoder(attention: string): Lines {
@@ -351,12 +401,40 @@ const head: Lines = { lm_head: "colwise_gather_output" };
  * them (base_model_tp_plan), for `--plan auto`.
  */
 export const families: Readonly<Record<string, Lines>> = {
-  "llama, qwen, mistral, gemma": {
-    ...separateProjections,
+  "llama, qwen, mistral, gemma, mixtral, deepseek": {
+    "layers.*.self_attn.q_proj": "colwise",
+    "layers.*.self_attn.q_b_proj": "colwise",
+    "layers.*.self_attn.k_proj": "colwise",
+    "layers.*.self_attn.v_proj": "colwise",
+    "layers.*.self_attn.kv_b_proj": "colwise",
     "layers.*.self_attn.o_proj": "rowwise",
-    "layers.*.mlp.gate_proj": "colwise",
-    "layers.*.mlp.up_proj": "colwise",
-    "layers.*.mlp.down_proj": "rowwise",
+    "layers.*.self_attn.out_proj": "rowwise",
+    "layers.*.self_attn.dense": "rowwise",
+    "layers.*.encoder_attn.q_proj": "colwise",
+    "layers.*.encoder_attn.k_proj": "colwise",
+    "layers.*.encoder_attn.v_proj": "colwise",
+    "layers.*.encoder_attn.out_proj": "rowwise",
+    ...gated("layers.*.mlp"),
+    ...gated("layers.*.feed_forward"),
+    ...gated("layers.*.mlp.shared_expert"),
+    ...gated("layers.*.mlp.shared_experts"),
+    ...experts("layers.*.mlp.experts"),
+    ...experts("layers.*.block_sparse_moe.experts"),
+    ...pair("layers.*.mlp.fc1", "layers.*.mlp.fc2"),
+    ...pair("layers.*.fc1", "layers.*.fc2"),
+    ...pair("layers.*.mlp.c_fc", "layers.*.mlp.c_proj"),
+    ...head,
+  },
+  // Weights of experts are [E, in, out], and columns of gate and up alternate.
+  gpt_oss: {
+    "layers.*.self_attn.q_proj": "colwise",
+    "layers.*.self_attn.k_proj": "colwise",
+    "layers.*.self_attn.v_proj": "colwise",
+    "layers.*.self_attn.sinks": "colwise",
+    "layers.*.self_attn.o_proj": "rowwise",
+    "layers.*.mlp.experts.gate_up_proj": "rowwise",
+    "layers.*.mlp.experts.gate_up_proj_bias": "rowwise",
+    "layers.*.mlp.experts.down_proj": "colwise",
     ...head,
   },
   phi3: {
@@ -366,25 +444,52 @@ export const families: Readonly<Record<string, Lines>> = {
     "layers.*.mlp.down_proj": "rowwise",
     ...head,
   },
-  phi: {
-    ...separateProjections,
-    "layers.*.self_attn.dense": "rowwise",
-    "layers.*.mlp.fc1": "colwise",
-    "layers.*.mlp.fc2": "rowwise",
-    ...head,
-  },
   gpt2: {
     "h.*.attn.c_attn": "packed_colwise",
     "h.*.attn.c_proj": "rowwise",
-    "h.*.mlp.c_fc": "colwise",
-    "h.*.mlp.c_proj": "rowwise",
+    ...pair("h.*.mlp.c_fc", "h.*.mlp.c_proj"),
     ...head,
   },
-  opt: {
-    ...separateProjections,
-    "layers.*.self_attn.out_proj": "rowwise",
-    "layers.*.fc1": "colwise",
-    "layers.*.fc2": "rowwise",
+  "gpt_neo, gptj": {
+    "h.*.attn.attention.q_proj": "colwise",
+    "h.*.attn.attention.k_proj": "colwise",
+    "h.*.attn.attention.v_proj": "colwise",
+    "h.*.attn.attention.out_proj": "rowwise",
+    "h.*.attn.q_proj": "colwise",
+    "h.*.attn.k_proj": "colwise",
+    "h.*.attn.v_proj": "colwise",
+    "h.*.attn.out_proj": "rowwise",
+    ...pair("h.*.mlp.c_fc", "h.*.mlp.c_proj"),
+    ...pair("h.*.mlp.fc_in", "h.*.mlp.fc_out"),
+    ...head,
+  },
+  // Queries, keys and values of one head stand together.
+  "gpt_neox, bloom": {
+    ...pair("layers.*.attention.query_key_value", "layers.*.attention.dense"),
+    ...pair("layers.*.self_attn.query_key_value", "layers.*.self_attn.dense"),
+    ...pair("h.*.self_attention.query_key_value", "h.*.self_attention.dense"),
+    ...pair("layers.*.mlp.dense_h_to_4h", "layers.*.mlp.dense_4h_to_h"),
+    ...pair("h.*.mlp.dense_h_to_4h", "h.*.mlp.dense_4h_to_h"),
+    ...head,
+  },
+  mpt: {
+    "blocks.*.attn.Wqkv": "packed_colwise",
+    "blocks.*.attn.out_proj": "rowwise",
+    ...pair("blocks.*.ffn.up_proj", "blocks.*.ffn.down_proj"),
+    ...head,
+  },
+  t5: {
+    "layer.*.SelfAttention.q": "colwise",
+    "layer.*.SelfAttention.k": "colwise",
+    "layer.*.SelfAttention.v": "colwise",
+    "layer.*.SelfAttention.o": "rowwise",
+    "layer.*.EncDecAttention.q": "colwise",
+    "layer.*.EncDecAttention.k": "colwise",
+    "layer.*.EncDecAttention.v": "colwise",
+    "layer.*.EncDecAttention.o": "rowwise",
+    "layer.*.DenseReluDense.wi_0": "colwise",
+    "layer.*.DenseReluDense.wi_1": "colwise",
+    ...pair("layer.*.DenseReluDense.wi", "layer.*.DenseReluDense.wo"),
     ...head,
   },
   bert: encoder("self"),

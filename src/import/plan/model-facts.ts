@@ -22,6 +22,8 @@ export interface GraphFacts {
   readonly graph: ExportedGraph;
   /** By path; the value is the path. */
   readonly modules: ReadonlyMap<string, string>;
+  /** The values that are parameters, by their names. */
+  readonly parameterValues: ReadonlyMap<string, string>;
   readonly readersOf: (value: string) => readonly GraphNode[];
   /** The values that a module returns: ops outside of it read them, or the model returns them. */
   readonly valuesOf: (path: string) => readonly string[];
@@ -70,6 +72,9 @@ export function graphFacts(graph: ExportedGraph): GraphFacts {
   return {
     graph,
     modules: new Map([...around.keys()].flatMap((path): [string, string][] => (path === "" ? [] : [[path, path]]))),
+    parameterValues: new Map(
+      graph.inputs.flatMap((each): [string, string][] => (each.kind === "parameter" ? [[each.name, each.value]] : [])),
+    ),
     readersOf: (value) => readers.get(value) ?? [],
     nodesOf: (path) => own.get(path) ?? [],
     valuesOf: (path) => {
@@ -88,11 +93,7 @@ export function factsOf(model: ExportedModel): ModelFacts {
       model.inputs.flatMap((each): [string, TensorView][] => (each.kind === kind ? [[each.name, each.tensor]] : [])),
     );
   const parameters = ofKind("parameter");
-  const nameOf = new Map(
-    model.graph.inputs.flatMap((input): [string, string][] =>
-      input.kind === "parameter" ? [[input.value, input.name]] : [],
-    ),
-  );
+  const nameOf = new Map([...facts.parameterValues].map(([name, value]) => [value, name]));
   return {
     ...facts,
     parameters,
@@ -114,6 +115,12 @@ function tensorWithId({ tensorOf, fusion }: ExportedModel, value: string): reado
   return tensor === null || isInput ? [] : [[tensor.id, tensor]];
 }
 
+const transposes: ReadonlySet<string> = new Set(["t", "transpose", "permute", "numpy_T", "mT"]);
+
+function opName(target: string): string {
+  return /\.(\w+)\.\w+$/u.exec(target)?.[1] ?? "";
+}
+
 /** A weight may be transposed before an op reads it. */
 function usedIn(
   nodes: readonly GraphNode[],
@@ -128,12 +135,12 @@ function usedIn(
     return name === undefined ? views.get(value) : { name, swapped: false };
   };
   for (const node of nodes) {
-    const op = /\.(\w+)\.\w+$/u.exec(node.target)?.[1] ?? "";
+    const op = opName(node.target);
     for (const [operand, argument] of node.inputs) {
       const view = isValue(argument) ? viewOf(argument.name) : undefined;
       if (view === undefined) continue;
       const [output = ""] = node.outputs;
-      if (["t", "transpose", "permute", "numpy_T", "mT"].includes(op)) {
+      if (transposes.has(op)) {
         views.set(output, { ...view, swapped: !view.swapped });
         continue;
       }
@@ -147,20 +154,38 @@ function usedIn(
   return [...found.values()];
 }
 
-/** Into how many equal parts the result of a packed weight is cut; null if it is not. */
-export function packedParts(facts: GraphFacts, path: string): number | null {
+/** What ops make of a parameter, or of its transpose. */
+export function resultsWith(facts: GraphFacts, value: string): readonly string[] {
+  return facts
+    .readersOf(value)
+    .flatMap(({ target, outputs }) =>
+      transposes.has(opName(target)) ? outputs.flatMap((output) => resultsWith(facts, output)) : outputs,
+    );
+}
+
+/**
+ * Into how many equal parts one of these results of a packed weight is cut, at once or after ops on single elements, such
+ * as a bias; null if none is.
+ */
+export function packedParts(facts: GraphFacts, results: readonly string[]): number | null {
   const { graph } = facts;
-  for (const value of facts.valuesOf(path)) {
-    const size = graph.tensors.get(value)?.sizes.at(-1);
+  const lengthOf = (value: string): Size | undefined => graph.tensors.get(value)?.sizes.at(-1);
+  const seen = new Set(results);
+  for (const value of seen) {
+    const slices: GraphNode[] = [];
     for (const reader of facts.readersOf(value)) {
-      const parts = reader.outputs.map((output) => graph.tensors.get(output)?.sizes.at(-1));
-      if (isCut(reader) && parts.length > 1 && isEqual(parts) && typeof size === "number") return parts.length;
+      const parts = reader.outputs.map(lengthOf);
+      if (isCut(reader) && parts.length > 1 && isEqual(parts)) return parts.length;
+      if (opName(reader.target) === "slice" && (reader.inputs.get("step") ?? 1) === 1) slices.push(reader);
+      if (isByElement(reader)) for (const output of reader.outputs) seen.add(output);
     }
-    const slices = facts.readersOf(value).filter(({ target }) => target.includes(".slice."));
-    const lengths = slices.map(({ outputs }) => graph.tensors.get(at(outputs, 0))?.sizes.at(-1));
-    if (slices.length > 1 && isEqual(lengths)) return slices.length;
+    if (slices.length > 1 && isEqual(slices.map(({ outputs }) => lengthOf(at(outputs, 0))))) return slices.length;
   }
   return null;
+}
+
+function isByElement({ target }: GraphNode): boolean {
+  return /^(?:add|mul|masked_fill|where|to|_to_copy|clone|contiguous)_?$/u.test(opName(target));
 }
 
 function isCut({ target }: GraphNode): boolean {

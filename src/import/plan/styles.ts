@@ -1,6 +1,9 @@
 /** The words of Hugging Face's tensor parallel plans for a module: how its parameters and its results lie. */
 
-/** Which axis of a parameter is cut: that of the outputs of a linear map, that of its inputs, or none. */
+/**
+ * Which axis of a parameter is cut: that of the outputs of a linear map, that of its inputs, or none. A line that names a
+ * parameter itself, such as the weights of all experts [E, out, in], means its last axis but one, and its last.
+ */
 export type Cut = "out" | "in" | null;
 
 export interface StyleFacts {
@@ -17,6 +20,7 @@ export const styles = {
   packed_colwise: { cut: "out", packed: true, output: null },
   colwise_gather_output: { cut: "out", packed: false, output: "replicated" },
   colwise_rep: { cut: "out", packed: false, output: "replicated" },
+  packed_rowwise: { cut: "in", packed: true, output: null },
   rowwise: { cut: "in", packed: false, output: null },
   rowwise_split_input: { cut: "in", packed: false, output: null },
   rowwise_rep: { cut: "in", packed: false, output: null },
@@ -24,6 +28,8 @@ export const styles = {
   embedding_rowwise: { cut: "in", packed: false, output: null },
   sequence_parallel: { cut: null, packed: false, output: "sequence" },
   all_reduce: { cut: null, packed: false, output: "replicated" },
+  moe_tp_experts: { cut: null, packed: false, output: null },
+  mla_kv_a_proj: { cut: null, packed: false, output: null },
   replicated: { cut: null, packed: false, output: null },
   replicated_with_grad_allreduce: { cut: null, packed: false, output: null },
 } as const satisfies Readonly<Record<string, StyleFacts>>;

@@ -109,6 +109,22 @@ describe("words", () => {
     expect(collectives(model)).toEqual(["Allreduce", "Allreduce", "Allreduce", "Allreduce"]);
   });
 
+  it("of a parameter they cut the last axis but one, or the last", () => {
+    const experts = "layers.*.mlp.experts";
+    const model = planned("mixtral", {
+      mesh,
+      [`${experts}.gate_up_proj`]: "packed_colwise",
+      [`${experts}.down_proj`]: "rowwise",
+      [experts]: "moe_tp_experts",
+    });
+    expect(layout(model, "m.model.layers.1.mlp.experts.gate_up_proj")).toBe("[4, 2, 4{tp}, 44, 64]");
+    expect(layout(model, "m.model.layers.1.mlp.experts.down_proj")).toBe("[4, 64, 4{tp}, 44]");
+    const plain = planned("mixtral", { mesh, [`${experts}.gate_up_proj`]: "colwise" });
+    expect(layout(plain, "m.model.layers.1.mlp.experts.gate_up_proj")).toBe("[4, 4{tp}, 88, 64]");
+    const bias = planned("gpt2", { mesh, "h.*.mlp.c_fc.bias": "colwise" });
+    expect(layout(bias, "m.transformer.h.0.mlp.c_fc.bias")).toBe("[4{tp}, 64]");
+  });
+
   it("of an embedding rowwise cuts the vocabulary, and colwise the vectors", () => {
     const name = "m.embeddings.word_embeddings.weight";
     expect(layout(planned("bert", { mesh, word_embeddings: "rowwise" }), name)).toBe("[4{tp}, 40, 64]");
@@ -196,6 +212,7 @@ describe("auto", () => {
     ["llama", 15, "m.model.layers.1.self_attn.o_proj.weight", "[64, 4{tp}, 16]"],
     ["gpt2", 9, "m.transformer.h.1.attn.c_attn.weight", "[64, 3, 4{tp}, 16]"],
     ["bert", 12, "m.encoder.layer.1.output.dense.weight", "[64, 4{tp}, 44]"],
+    ["mixtral", 9, "m.model.layers.0.mlp.experts.gate_up_proj", "[4, 2, 4{tp}, 44, 64]"],
   ])("finds the family of %s", (name, cut, weight, expected) => {
     const program = torchProgram(name);
     const model = shardedModel(program, autoPlan(program, 4));
@@ -235,6 +252,42 @@ describe("auto", () => {
     expect(Object.fromEntries(plan.modules.map(({ pattern, style }) => [pattern, style]))).toEqual(lines);
     const model = shardedModel(program, plan);
     expect(model.inputs.every(({ tensor }) => tensor.mesh !== null)).toBe(true);
+  });
+
+  it("gathers what parts of different sizes are packed in: the query heads, and one head of keys and of values", () => {
+    const linear = (module: string, weight: string, input: string, output: string, width: number): WrittenNode => ({
+      op: "linear.default",
+      inputs: { input, weight: `${weight}_weight` },
+      outputs: { [output]: ["float", [2, width]] },
+      module,
+    });
+    const split: WrittenNode = {
+      op: "split_with_sizes.default",
+      inputs: { self: "y", split_sizes: [4, 2, 2], dim: -1 },
+      outputs: { q: ["float", [2, 4]], k: ["float", [2, 2]], v: ["float", [2, 2]] },
+      list: true,
+    };
+    const modules = ["h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_fc"];
+    const program = readExportedProgram(
+      sourceOfBytes(
+        modelFile({
+          inputs: { x: ["float", [2, 8]] },
+          parameters: Object.fromEntries(
+            modules.map((path, i) => [`${path}.weight`, Tensor.zeros([8, i === 0 ? 8 : 4])]),
+          ),
+          nodes: [
+            linear("h.0.attn.c_attn", "h_0_attn_c_attn", "x", "y", 8),
+            split,
+            linear("h.0.attn.c_proj", "h_0_attn_c_proj", "q", "z", 8),
+            linear("h.0.mlp.c_fc", "h_0_mlp_c_fc", "q", "w", 8),
+          ],
+          outputs: ["z", "w", "k", "v"],
+        }),
+      ),
+    );
+    const plan = autoPlan(program, 2);
+    expect(plan.modules.map(({ style }) => style)).toEqual(["colwise_gather_output", "rowwise", "colwise"]);
+    expect(layout(shardedModel(program, plan), "h.0.attn.c_attn.weight")).toBe("[2{tp}, 4, 8]");
   });
 
   it("of another model is refused, with names of its modules", () => {
