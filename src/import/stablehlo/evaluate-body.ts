@@ -11,6 +11,7 @@ import { keptLine, repeatedLine } from "./repeat.ts";
 import { collectiveRows } from "./ops/collectives.ts";
 import { contractionRows, convolutionRows } from "./ops/convolution.ts";
 import { controlRows, shardyRows } from "./ops/control.ts";
+import { composedRows } from "./ops/composed.ts";
 import { elementwiseRows } from "./ops/elementwise.ts";
 import { indexingRows } from "./ops/indexing.ts";
 import { manualRows } from "./ops/manual.ts";
@@ -132,6 +133,7 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
 
 function readByRow(reader: Reader, op: Operation, operands: readonly MlirValue[], scope: Scope): readonly MlirValue[] {
   const { read } = stablehloRows.get(op.name) ?? unknownOp(reader, op);
+  requireSignFree(reader, op, operands);
   return read({
     reader,
     op,
@@ -140,6 +142,31 @@ function readByRow(reader: Reader, op: Operation, operands: readonly MlirValue[]
     region: (region, values, manual = scope.manual) =>
       evaluateBody(reader, region, values, { values: new Map(), around: scope, manual }, op.position),
     call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
+  });
+}
+
+const signFree = new Set(
+  (
+    "constant iota broadcast_in_dim broadcast reshape transpose slice concatenate reverse optimization_barrier select " +
+    "add subtract multiply negate and or xor not shift_left shift_right_logical convert dynamic_slice gather while " +
+    "case if composite"
+  )
+    .split(" ")
+    .map((name) => `stablehlo.${name}`),
+);
+
+/** Of ui64, which has the bits of an int64, ops are read whose results the sign does not change. */
+function requireSignFree(reader: Reader, op: Operation, operands: readonly MlirValue[]): void {
+  const results = op.resultTypes.map((type) => valueType(reader, op.position, type));
+  const elements = [...operands.map(({ type }) => type), ...results].map(({ element }) => element);
+  if (!elements.includes("ui64") || !/^(?:stablehlo|chlo)/u.test(op.name)) return;
+  if (signFree.has(op.name) && !elements.some((element) => op.name.endsWith("convert") && element.includes("f")))
+    return;
+  unsupported(reader, op.position, {
+    message: `${op.name} of ui64 is not supported`,
+    found: op.name,
+    expected: "sums, products, bits and conversions to integers, as jax.random counts with",
+    help: "convert the tensor to i64 in the framework",
   });
 }
 
@@ -227,7 +254,7 @@ function unknownOp(reader: Reader, op: Operation): ReadRow {
 
 /** @public The table of docs/import.md is made of it. */
 export const opGroups: Readonly<Record<string, Readonly<Record<string, ReadRow>>>> = {
-  Elementwise: elementwiseRows,
+  Elementwise: { ...elementwiseRows, ...composedRows },
   Shapes: shapeRows,
   Contractions: { ...contractionRows, ...convolutionRows },
   Reductions: reductionRows,

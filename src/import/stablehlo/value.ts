@@ -31,11 +31,15 @@ export interface MlirValue {
   readonly tensor: () => TensorView;
 }
 
-/** The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits. */
+/**
+ * The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits, `ui64` an int64 of the same bits:
+ * ops for which its sign matters are refused.
+ */
 export const dtypeOf: ReadonlyMap<string, DType> = new Map<string, DType>([
   ...dtypesBy("stablehlo"),
   ["si32", "int"],
   ["ui32", "int64"],
+  ["ui64", "int64"],
 ]);
 
 export function dtypeIn({ element }: ValueType): DType {

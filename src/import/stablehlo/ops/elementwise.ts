@@ -216,9 +216,17 @@ function convertValue(reading: Reading): MlirValue {
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
-  const known = knownOf(reading, [value], (x) => castOf(from, to, x), wraps(type));
+  // A float beyond the type becomes its nearest number, as in a cast.
+  const saturates = wraps(type) && dtypes[from].family === "float";
+  const most = 0xff_ff_ff_ffn;
+  const castElement = (x: Element): Element => {
+    const element = castOf(from, to, x);
+    return saturates && typeof element === "bigint" ? (element < 0n ? 0n : element > most ? most : element) : element;
+  };
+  const known = knownOf(reading, [value], castElement, wraps(type));
   const converted = foldedValue(reading, known, () => {
     const tensor = from === to ? ownView(reading, value) : cast(ownView(reading, value), to);
+    if (saturates) return clamp(tensor, 0, most);
     return from === "bool" ? tensor : cutTo(type, tensor);
   });
   return value.counts === undefined ? converted : { ...converted, counts: value.counts };
@@ -231,13 +239,13 @@ function isFloat({ dtype }: TensorView): boolean {
 /** The remainder of XLA has the sign of the dividend. */
 const remainderRow = readRow((reading) => {
   const [a, b] = alikePair(reading);
-  if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
+  if (dtypes[dtypeIn(a.type)].family === "float") return binaryValue(reading, "fmod");
   const known = knownOf(reading, [a, b], remainderIn(dtypeIn(a.type)));
   return foldedValue(reading, known, () => {
     const [x, y] = [ownView(reading, a), operandOf(reading, b)];
     return sub(x, mul(div(x, y), y));
   });
-}, "of integers");
+});
 
 function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
   return (x, y) => binaryOf("sub", dtype, x, binaryOf("mul", dtype, binaryOf("div", dtype, x, y), y));
@@ -265,7 +273,7 @@ function shiftRow(
 ): ReadRow {
   return readRow((reading) => {
     const [a, b] = alikePair(reading);
-    const bits = a.type.element === "i64" ? 64 : 32;
+    const bits = dtypeIn(a.type) === "int64" && !wraps(a.type) ? 64 : 32;
     const by = splatOf(b);
     const isInside = (distance: Element): boolean => Number(distance) >= 0 && Number(distance) < bits;
     return madeValue(reading, () => {
@@ -343,6 +351,7 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.xor": boolOrRow("ne", "bitXor"),
   "stablehlo.not": notRow,
   "stablehlo.power": powerRow,
+  "stablehlo.atan2": binaryRow("atan2"),
   "stablehlo.remainder": remainderRow,
   "stablehlo.shift_left": shiftRow((x, by) => shiftLeft(x, by)),
   "stablehlo.shift_right_arithmetic": shiftRow(
@@ -384,6 +393,9 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "chlo.is_inf": composed((x) => isinf(x)),
   "chlo.is_pos_inf": composed((x) => eq(x, Infinity)),
   "chlo.is_neg_inf": composed((x) => eq(x, -Infinity)),
+  "chlo.asin": unaryRow("asin"),
+  "chlo.acos": unaryRow("acos"),
+  "chlo.atan": unaryRow("atan"),
   "chlo.sinh": unaryRow("sinh"),
   "chlo.cosh": unaryRow("cosh"),
 };

@@ -12,6 +12,7 @@ import {
   le,
   logicalAnd,
   mul,
+  neg,
   reshape,
   scatterAdd,
   slice,
@@ -34,6 +35,7 @@ import {
   type Reading,
   refuse,
   readRow,
+  soleOpOf,
 } from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
 import { counter } from "./shape.ts";
@@ -101,7 +103,8 @@ function planOf(
   const [window, dropped, batch, indexed] = [fields.window, fields.dropped, fields.batch, fields.indexed].map(list);
   const all = type.shape.map((_, axis) => axis);
   for (const each of [dropped, batch, indexed]) requireAxes(reader, op, each ?? [], all.length);
-  const [vectorAxis = indices.type.shape.length] = list("index_vector_dim");
+  // The text leaves out a 0.
+  const [vectorAxis = 0] = list("index_vector_dim");
   const length = indices.type.shape[vectorAxis] ?? 1;
   const batchOfIndices = list(fields.batchOfIndices);
   const kept = all.filter((axis) => dropped?.includes(axis) === false && batch?.includes(axis) === false);
@@ -245,8 +248,10 @@ function scatterValues(reading: Reading): MlirValue {
   const region = firstRegion(reading);
   const [end] = region.operations;
   const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;
-  if (!sets && combinerOf(reading, { ...value.type, shape: [] }).reduction !== "sum") {
-    return refuse(reading, "another combination", "add, or the update in place of the element");
+  const subtracts =
+    soleOpOf(region) === "stablehlo.subtract" && region.operations[0]?.operands[0] === region.arguments[0]?.name;
+  if (!sets && !subtracts && combinerOf(reading, { ...value.type, shape: [] }).reduction !== "sum") {
+    return refuse(reading, "another combination", "add, subtract, or the update in place of the element");
   }
   const sizesFor = (kept: readonly number[], window: readonly number[]): readonly number[] =>
     value.type.shape.map((_, axis) =>
@@ -258,7 +263,8 @@ function scatterValues(reading: Reading): MlirValue {
     const joined = joinedOperand(reading, value, plan);
     const index = joinedIndex(reading, plan, "drop");
     const count = readExtents(index).length - prefix;
-    const source = updatesOf(reading, updates, plan);
+    const given = updatesOf(reading, updates, plan);
+    const source = subtracts ? neg(given) : given;
     const own = readExtents(joined);
     let flat = flatAfter(index, prefix, count);
     flat = repeated(flat, [...own.slice(0, prefix), at(readExtents(flat), prefix)]);
@@ -294,5 +300,5 @@ function restored(tensor: TensorView, { type }: MlirValue, { batch, named, other
 
 export const indexingRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.gather": readRow(gatherValues),
-  "stablehlo.scatter": readRow(scatterValues, "that adds or sets"),
+  "stablehlo.scatter": readRow(scatterValues, "that adds, subtracts or sets"),
 };

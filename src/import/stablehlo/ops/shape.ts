@@ -236,7 +236,7 @@ function iotaValue(reading: Reading): MlirValue {
   requireAxes(reader, op, [axis], type.shape.length);
   const extent = at(type.shape, axis);
   const count = elementCount(type.shape);
-  const isWide = type.element === "i64" || type.element === "ui32";
+  const isWide = dtypeIn(type) === "int64";
   const isFloat = type.element.includes("f");
   const known =
     count <= mostKnown([]) && !isFloat
