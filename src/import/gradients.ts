@@ -9,7 +9,8 @@ import type { ImportedInput, ImportedModel, ImportOptions } from "./model.ts";
 
 /**
  * The model with the cotangents of the outputs as its last inputs (`dy`, or `dy0`, `dy1` of several outputs), and the
- * gradient of each input `w` of `wrt` that an output depends on as the output `grad.w`. Throws `bad-option`.
+ * gradient of each input `w` of `wrt` that an output depends on as the output `grad.w`. Without `wrt`, inputs that no
+ * derivative reaches have none. Throws `bad-option`.
  */
 export function withGradients(model: ImportedModel, options: ImportOptions): ImportedModel {
   const { gradients: cotangent, wrt, apart = false, file = "model" } = options;
@@ -26,7 +27,7 @@ export function withGradients(model: ImportedModel, options: ImportOptions): Imp
     const [name = cotangent] = at(inputs, i).names;
     return fusion.input(tensor.extents, tensor.dtype).named(name);
   });
-  const request = { of, cotangents, wrt: chosen.map(({ tensor }) => tensor) };
+  const request = { of, cotangents, wrt: chosen.map(({ tensor }) => tensor), allowUnused: wrt === undefined };
   const names = chosen.map(({ name }) => `grad.${name}`);
   const differentiable = { ...model, inputs: [...model.inputs, ...inputs] };
   if (apart) return { ...differentiable, apart: { request, names } };

@@ -102,8 +102,8 @@ export async function expectedOutputs(
 }
 
 /**
- * How many round-offs of the dtype an element may be off, relative to its size and to that of the whole output. Orders
- * of sums differ between a framework and Braid, and 16-bit floats round after every op.
+ * How many round-offs of the dtype an element may be off, relative to its size, or that of the terms of its sum, and to
+ * the size of the whole output. Orders of sums differ between a framework and Braid, and 16-bit floats round after every op.
  */
 const accepted: { readonly [D in DType]: number } = byDType(({ family, packed }) =>
   family !== "float" ? 0 : packed ? 16 : 256,
@@ -117,14 +117,20 @@ export interface Expectation {
   readonly failure: Diagnostic | null;
 }
 
+/** `termsOf` gives the sizes of the terms that an output is the sum of, where elements are off by more than their own. */
 export function compareExpected(
   expected: readonly ExpectedOutput[],
   copies: readonly (readonly OutputCopy[])[],
+  termsOf: (output: number) => readonly number[] | null = () => null,
 ): readonly Expectation[] {
   return expected.map(({ name, tensor }, i): Expectation => {
     if (tensor === null) return { name, largestError: null, failure: null };
-    const each = at(copies, i).map((copy) => worstOf(copy.tensor, tensor));
-    const worst = each.reduce((a, b) => (b.ratio > a.ratio ? b : a));
+    const compared = (terms: readonly number[] | null): Worst =>
+      at(copies, i)
+        .map((copy) => worstOf(copy.tensor, tensor, terms))
+        .reduce((a, b) => (b.ratio > a.ratio ? b : a));
+    const own = compared(null);
+    const worst = own.ratio > 1 && own.bound > 0 ? compared(termsOf(i)) : own;
     return { name, largestError: worst.error, failure: worst.ratio > 1 ? failureOf(name, tensor, worst) : null };
   });
 }
@@ -139,7 +145,7 @@ interface Worst {
   readonly ratio: number;
 }
 
-function worstOf(actual: Tensor, expected: Tensor): Worst {
+function worstOf(actual: Tensor, expected: Tensor, terms: readonly number[] | null): Worst {
   const [own, given] = [elementsOf(actual.dtype, actual.data), elementsOf(expected.dtype, expected.data)];
   let squares = 0;
   for (let i = 0; i < given.length; i++) {
@@ -152,7 +158,7 @@ function worstOf(actual: Tensor, expected: Tensor): Worst {
   for (let i = 0; i < given.length; i++) {
     const [a, e] = [Number(own.get(i)), Number(given.get(i))];
     if (Object.is(a, e) || a === e) continue;
-    const [error, bound] = [Math.abs(a - e), unit * (Math.abs(e) + typical)];
+    const [error, bound] = [Math.abs(a - e), unit * (Math.max(Math.abs(e), terms?.[i] ?? 0) + typical)];
     const ratio = Number.isFinite(error) && bound > 0 ? error / bound : Infinity;
     if (ratio > worst.ratio) worst = { index: i, actual: a, expected: e, error, bound, ratio };
   }

@@ -22,6 +22,11 @@ export interface GradientRequest {
    * which has a DID type along which the tensor is whole. The tensor has its mesh before the call: it gives the extent.
    */
   readonly partial?: readonly TensorView[];
+  /**
+   * Gives null for a tensor of `wrt` that no derivative reaches, such as one whose only reader sorts, in place of
+   * `not-differentiable`: as allow_unused of torch.autograd.grad.
+   */
+  readonly allowUnused?: boolean;
 }
 
 /**
@@ -41,7 +46,7 @@ export function gradients(fusion: Fusion, request: GradientRequest): readonly (T
 /** The data of the Fusion with the backward pass. The Fusion stays as it is. Throws what `gradients` throws. */
 export function jointOf(fusion: Fusion, request: GradientRequest): Differentiated {
   const builder = fusion[fusionState];
-  const { of, wrt, cotangents, partial = [] } = request;
+  const { of, wrt, cotangents, partial = [], allowUnused = false } = request;
   const lists = { of, wrt, partial, cotangents: cotangents ?? [] };
   for (const [name, list] of Object.entries(lists)) requireList(list, name);
   const all = Object.values(lists).flat();
@@ -55,7 +60,13 @@ export function jointOf(fusion: Fusion, request: GradientRequest): Differentiate
   const ids = (tensors: readonly TensorView[]): readonly TensorId[] => tensors.map(({ id }) => id);
   const { data, gradients: found } = differentiate(
     before,
-    { of: ids(of), cotangents: given.map((each) => each?.id ?? null), wrt: ids(wrt), partial: ids(partial) },
+    {
+      of: ids(of),
+      cotangents: given.map((each) => each?.id ?? null),
+      wrt: ids(wrt),
+      partial: ids(partial),
+      allowUnused,
+    },
     place,
   );
   return { data: { ...data, tensors: madeHere(data.tensors, before.tensors.length) }, gradients: found };

@@ -28,12 +28,14 @@ import { unaryVjps } from "./functions.ts";
 export interface Differentiation extends Pick<Derivation, "of" | "cotangents" | "wrt"> {
   /** Those of `wrt` whose gradients stay parts of the devices. */
   readonly partial: readonly TensorId[];
+  /** A tensor that no derivative reaches has null for its gradient. */
+  readonly allowUnused: boolean;
 }
 
 export interface Differentiated {
   /** The Fusion with the ops of the backward pass behind its own. */
   readonly data: FusionData;
-  /** One per `wrt`: null if no `of` depends on it. No two are the same tensor, and none is an input. */
+  /** One per `wrt`: null if no `of` depends on it, or no derivative reaches it. No two are the same tensor, and none is an input. */
   readonly gradients: readonly (TensorId | null)[];
 }
 
@@ -73,7 +75,7 @@ export function differentiate(data: FusionData, request: Differentiation, place:
   const taken = new Set<TensorId>();
   const gradients = request.wrt.map((id) => {
     const g = sweep.cotangents.get(id);
-    if (g === undefined) return requireIndependent(data, request.of, id, place);
+    if (g === undefined) return request.allowUnused ? null : requireIndependent(data, request.of, id, place);
     const own = request.partial.includes(id)
       ? partsOfGradient(sweep, g, id)
       : g.id >= sweep.known && !taken.has(g.id)

@@ -660,6 +660,25 @@ describe("rows", () => {
     });
   });
 
+  it("a parameter that no derivative reaches has no gradient, unless it is asked for", () => {
+    const program = readExportedProgram(
+      sourceOfBytes(
+        modelFile({
+          inputs: { x: ["float", [3]] },
+          parameters: { scale: Tensor.zeros([3]), order: Tensor.zeros([3]) },
+          nodes: [
+            { op: "argsort.default", inputs: { self: "order" }, outputs: { i: ["int64", [3]] } },
+            { op: "mul.Tensor", inputs: { self: "x", other: "scale" }, outputs: { z: ["float", [3]] } },
+            { op: "index.Tensor", inputs: { self: "z", indices: ["i"] }, outputs: { y: ["float", [3]] } },
+          ],
+          outputs: ["y"],
+        }),
+      ),
+    );
+    expect(withGradients(buildModel(program), "dy").outputs.map(({ name }) => name)).toEqual(["y", "grad.scale"]);
+    expect(() => withGradients(buildModel(program), "dy", ["order"])).toThrow(/passes argsort/u);
+  });
+
   it("has only ops of PyTorch's names", () => {
     const ops = Object.values(readOps).flat();
     expect(ops.length).toBeGreaterThan(200);

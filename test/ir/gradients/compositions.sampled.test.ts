@@ -55,6 +55,7 @@ describe.each(compositionCases.map(([name, build, ...shapes]) => ({ name, build,
       const results = [f.data(), unmarked].map((data) => {
         const request = {
           partial: [],
+          allowUnused: false,
           of: of.map(({ id }) => id),
           cotangents,
           wrt: inputs.map(({ id }) => id),
