@@ -44,7 +44,7 @@ import { atenBackwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { atenIndexingRows, primRows, sizeRows } from "./rows/indexing.ts";
-import type { AtenRow, RowResult, AtenRows } from "./rows/row.ts";
+import { type AtenRow, type RowResult, type AtenRows, isResults } from "./rows/row.ts";
 import { atenShapeRows } from "./rows/shape.ts";
 import { isComplex, type WeightPayload } from "./weights.ts";
 
@@ -314,10 +314,6 @@ function listOf(result: RowResult): readonly (NodeValue | null)[] {
   return result.map((each) => (each === null ? null : valueOf(each)));
 }
 
-function isResults(result: RowResult): result is readonly (TensorView | null)[] {
-  return Array.isArray(result);
-}
-
 /** Diagnostics of Braid's ops, with the node and the line of the model. */
 function inNode<T>(node: GraphNode, run: () => T): T {
   try {
@@ -372,10 +368,13 @@ function unknownValue({ path }: Facts, value: string): never {
   });
 }
 
+const kindTexts = { complex: "a complex tensor", size: "a number", empty: "a tensor without elements" };
+
 /** Another tensor for an output that is an input, or an output already. */
 function outputTensor(facts: Facts, { fusion, ...space }: Space, value: string): TensorView {
   const found = valueIn(facts, { fusion, ...space }, value);
-  if (found.kind !== "tensor") return refuseInput(facts.path, value, "a complex tensor or a number", "real tensors");
+  if (found.kind !== "tensor")
+    return refuseInput(facts.path, value, kindTexts[found.kind], "real tensors with elements");
   const isTaken = [...fusion.inputs, ...fusion.outputs].some(({ id }) => id === found.view.id);
   return isTaken ? set(found.view) : found.view;
 }

@@ -6,6 +6,7 @@ import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
+import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { torchFile } from "./torch-files.ts";
 import { entriesOf, modelFile, type WrittenModel, type WrittenNode, zipOf } from "./written-model.ts";
 
@@ -280,5 +281,55 @@ describe("in-place ops", () => {
 
   it("a view of the tensor that is read afterwards is refused", () => {
     expect(refused(modelFile(nodes("v"))).found).toMatch(/^v, read after the change/u);
+  });
+
+  const returned = (name: string, ...last: readonly WrittenNode[]): WrittenModel => ({
+    ...nodes("a"),
+    nodes: [...nodes("a").nodes.slice(0, 3), ...last],
+    outputs: [name],
+  });
+
+  it("so is one that is returned", () => {
+    expect(refused(modelFile(returned("v"))).found).toMatch(/^v, read after the change/u);
+  });
+
+  it("so is the result of an earlier change, if another view is changed afterwards", () => {
+    const changes: readonly WrittenNode[] = [
+      { op: "select.int", inputs: { self: "a", dim: 0, index: 0 }, outputs: { s: ["float", [3]] } },
+      { op: "reshape.default", inputs: { self: "a", shape: [6] }, outputs: { r: ["float", [6]] } },
+      { op: "exp_.default", inputs: { self: "s" }, outputs: { t: ["float", [3]] } },
+      { op: "select.int", inputs: { self: "a", dim: 0, index: 0 }, outputs: { u: ["float", [3]] } },
+      { op: "neg_.default", inputs: { self: "u" }, outputs: { w: ["float", [3]] } },
+    ];
+    expect(refused(modelFile(returned("s", ...changes))).found).toMatch(/^s, read after the change/u);
+    expect(refused(modelFile(returned("r", ...changes))).found).toMatch(/^r, read after the change/u);
+  });
+
+  it("a change of a view is one of the tensor", () => {
+    const model = readModel(
+      modelFile(
+        returned(
+          "a",
+          { op: "transpose.int", inputs: { self: "a", dim0: 0, dim1: 1 }, outputs: { t: ["float", [3, 2]] } },
+          { op: "slice.Tensor", inputs: { self: "t", dim: 0, start: 1, end: 3 }, outputs: { s: ["float", [2, 2]] } },
+          { op: "unsqueeze.default", inputs: { self: "s", dim: 0 }, outputs: { q: ["float", [1, 2, 2]] } },
+          { op: "select.int", inputs: { self: "q", dim: 2, index: -1 }, outputs: { l: ["float", [1, 2]] } },
+          { op: "fill_.Scalar", inputs: { self: "l", value: 9 }, outputs: { f: ["float", [1, 2]] } },
+          { op: "add_.Scalar", inputs: { self: "l", other: 1 }, outputs: { g: ["float", [1, 2]] } },
+          { op: "permute.default", inputs: { self: "t", dims: [1, 0] }, outputs: { p: ["float", [2, 3]] } },
+          { op: "select.int", inputs: { self: "p", dim: 0, index: 0 }, outputs: { h: ["float", [3]] } },
+          { op: "neg_.default", inputs: { self: "h" }, outputs: { k: ["float", [3]] } },
+        ),
+      ),
+    );
+    const x = Tensor.from(
+      [
+        [1, 2, 3],
+        [4, 5, 6],
+      ],
+      "float",
+    );
+    const [y] = evaluateFusion(model.fusion.data(), [x]).outputs;
+    expect(Array.from(y?.data ?? [], Number)).toEqual([2, 4, 6, -8, 10, 10]);
   });
 });

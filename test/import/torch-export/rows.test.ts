@@ -7,19 +7,9 @@ import { packings } from "../../../src/numerics/convert.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { withGradients } from "./torch-files.ts";
 import { at } from "../../../src/support/invariant.ts";
-import type { DType } from "../../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { dtypeArgument, float, modelFile, type WrittenDType, type WrittenNode } from "./written-model.ts";
-
-type Values = number | readonly Values[];
-
-/** A tensor argument; floats unless a dtype is given. */
-interface Given {
-  readonly values: Values;
-  readonly dtype: DType;
-}
-
-const tensor = (values: Values, dtype: DType = "float"): Given => ({ values, dtype });
+import { type Case, computed, flat, one, shapeOf, tensor, type Values } from "./written-row.ts";
 
 const x = tensor([
   [1, -2, 3],
@@ -33,22 +23,6 @@ const row = tensor([1, 2, 3]);
 const counts = tensor([7, -7, 8], "int64");
 const by = tensor([2, 2, -3], "int64");
 const flags = tensor([1, 0, 1], "bool");
-
-interface Case {
-  readonly op: string;
-  readonly inputs: WrittenNode["inputs"];
-  readonly given: Readonly<Record<string, Given>>;
-  /** Of the first result, or of each. */
-  readonly results: readonly (readonly [WrittenDType, Values])[];
-}
-
-const one = (
-  op: string,
-  given: Readonly<Record<string, Given>>,
-  inputs: WrittenNode["inputs"],
-  values: Values,
-  dtype: WrittenDType = "float",
-): Case => ({ op, given, inputs, results: [[dtype, values]] });
 
 const self = { self: "x" };
 const both = { self: "x", other: "y" };
@@ -554,55 +528,6 @@ const cases: readonly Case[] = [
     ],
   },
 ];
-
-function shapeOf(values: Values): readonly number[] {
-  if (typeof values === "number") return [];
-  const [first] = values;
-  return [values.length, ...(first === undefined ? [] : shapeOf(first))];
-}
-
-function flat(values: Values): readonly number[] {
-  return typeof values === "number" ? [values] : values.flatMap(flat);
-}
-
-function hostTensor({ values, dtype }: Given): Tensor {
-  return Tensor.from(values, dtype);
-}
-
-/** The results of one node, of user inputs or of buffers. */
-function computed({ op, inputs, given, results }: Case, asConstants: boolean): readonly Tensor[] {
-  const tensors = Object.fromEntries(Object.entries(given).map(([name, each]) => [name, hostTensor(each)]));
-  const names = results.map((_, i) => `r${i}`);
-  const model = buildModel(
-    readExportedProgram(
-      sourceOfBytes(
-        modelFile({
-          inputs: asConstants
-            ? {}
-            : Object.fromEntries(
-                Object.entries(given).map(([name, { values, dtype }]) => [name, [dtype, shapeOf(values)]]),
-              ),
-          buffers: asConstants ? tensors : {},
-          nodes: [
-            {
-              op,
-              inputs,
-              outputs: Object.fromEntries(results.map(([dtype, values], i) => [`r${i}`, [dtype, shapeOf(values)]])),
-              list: /^(?:split|chunk|unbind)/u.test(op),
-            },
-          ],
-          outputs: names,
-        }),
-      ),
-    ),
-  );
-  return [
-    ...evaluateFusion(
-      model.fusion.data(),
-      model.inputs.map(({ name, read }) => read() ?? (tensors[name] as Tensor)),
-    ).outputs,
-  ];
-}
 
 describe("rows", () => {
   it.each(cases.map((each) => ({ ...each, shown: JSON.stringify(each.inputs) })))("$op $shown", (each) => {

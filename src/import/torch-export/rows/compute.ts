@@ -7,7 +7,7 @@ import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { linear, matmul, scaledMatmul, groupedMatmul } from "../../../ir/api/ops/contractions.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
-import { sqrt, floor, logicalNot } from "../../../ir/api/ops/functions.ts";
+import { sqrt, floor, logicalNot, neg } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum, argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import { permute, reshape } from "../../../ir/api/ops/views.ts";
@@ -17,8 +17,8 @@ import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fo
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { patchesTimes, withAxes } from "../../views.ts";
-import { asCount, raised } from "./elementwise.ts";
-import { type AtenRow, type AtenRows, atenRows, type RowResult } from "./row.ts";
+import { asCount, factorIn, raised } from "./elementwise.ts";
+import { type AtenRow, type AtenRows, atenRows, isResults, type RowResult } from "./row.ts";
 import { reshaped } from "./shape.ts";
 import { iota, zeros } from "../../../ir/api/ops/creation.ts";
 import { unsqueeze } from "../../../ir/api/ops/shape.ts";
@@ -69,7 +69,7 @@ const scaledMm: AtenRow = (o) => {
 
 /** alpha times a product, and beta times `self`, which is not read where beta is 0. */
 function addedTo(o: NodeOperands, product: TensorView): TensorView {
-  const [alpha, beta] = [o.number("alpha", 1), o.number("beta", 1)];
+  const [alpha, beta] = [factorIn(o, "alpha"), factorIn(o, "beta")];
   const scaled = alpha === 1 ? product : mul(product, alpha);
   if (beta === 0) return scaled;
   const bias = o.tensor("self");
@@ -168,28 +168,53 @@ function reduction(apply: (x: TensorView, axes: readonly number[], o: NodeOperan
   };
 }
 
-/** var(x), and the mean. */
+/** Integers as floats of the result. */
+function inFloat(o: NodeOperands, x: TensorView): TensorView {
+  return dtypes[x.dtype].family === "float" ? x : inDType(x, o.resultDType ?? "float");
+}
+
+/** var(x), and the mean. A correction of more than there are elements divides by 0. */
 function moments(o: NodeOperands): readonly [variance: TensorView, mean: TensorView] {
   const x = o.tensor("self");
   const axes = axesOf(o, x);
   const unbiased = o.flag("unbiased", true) ? 1 : 0;
-  const found = varMean(x, axes, o.number("correction", unbiased));
+  const count = constantValue(foldProduct(axes.map((axis) => at(x.extents, axis)))) ?? Infinity;
+  const found = varMean(x, axes, Math.min(count, o.number("correction", unbiased)));
   return [kept(o, found.variance, axes, x), kept(o, found.mean, axes, x)];
 }
 
-const argmaxRow: AtenRow = (o) => {
-  const x = o.tensor("self");
-  if (!o.has("dim")) return o.refuse("argmax over all axes", "argmax over one axis");
-  const axis = axisIn(o.whole("dim"), x.rank);
-  return kept(o, argmax(x, axis), [axis], x);
-};
+/** The index of the largest element along an axis, or of all; of negated elements that of the smallest one. */
+function extremeIndex(of: (x: TensorView) => TensorView): AtenRow {
+  return (o) => {
+    const x = o.tensor("self");
+    const given = of(x);
+    if (o.has("dim")) {
+      const axis = axisIn(o.whole("dim"), x.rank);
+      return kept(o, argmax(given, axis), [axis], x);
+    }
+    return kept(o, argmax(reshape(given, [foldProduct(x.extents)]), 0), [...x.extents.keys()], x);
+  };
+}
 
-/** The largest along an axis, and its index. */
-const maxRow: AtenRow = (o) => {
-  const x = o.tensor("self");
-  const axis = axisIn(o.whole("dim"), x.rank);
-  return [amax(x, [axis]), argmax(x, axis)].map((y) => kept(o, y, [axis], x));
-};
+/** The largest or smallest along an axis, and its index. */
+function extreme(value: typeof amax, of: (x: TensorView) => TensorView): AtenRow {
+  return (o) => {
+    const x = o.tensor("self");
+    const axis = axisIn(o.whole("dim"), x.rank);
+    return [value(x, [axis]), argmax(of(x), axis)].map((y) => kept(o, y, [axis], x));
+  };
+}
+
+/** Whether any, or every, element is not 0. An empty list names no axis. */
+function quantified(apply: typeof amax): AtenRow {
+  const over = reduction((x, axes) => apply(x, axes));
+  return (o) => {
+    const x = o.tensor("self");
+    const flags = x.dtype === "bool" ? x : ne(x, 0);
+    const named = o.has("dim") ? o.wholes("dim") : null;
+    return named?.length === 0 ? flags : over({ ...o, tensor: () => flags });
+  };
+}
 
 /** PyTorch sums integers in 64 bits. */
 function counted(o: NodeOperands, x: TensorView): TensorView {
@@ -206,7 +231,7 @@ function cumulative(run: (tensor: TensorView, axis: number) => TensorView): Aten
   };
 }
 
-export const computeRows: AtenRows = atenRows({
+const products: Readonly<Record<string, AtenRow>> = {
   "linear.default(input weight bias)": linearRow,
   "matmul.default(self other)": (o) => matmul(o.tensor("self"), o.tensor("other")),
   "mm.default(self mat2)": mm,
@@ -219,31 +244,55 @@ export const computeRows: AtenRows = atenRows({
   "convolution.default(input weight bias stride padding dilation transposed output_padding groups)": convolution,
   "layer_norm.default native_layer_norm.default(input normalized_shape weight bias eps cudnn_enable)": layerNormRow,
   "rms_norm.default _fused_rms_norm.default(input normalized_shape weight eps)": rmsNormRow,
+};
+
+/** Rows that work along axes. */
+const alongAxes: Readonly<Record<string, AtenRow>> = {
   "softmax.int _softmax.default _safe_softmax.default(self dim dtype)": softmaxOf(softmax),
   "log_softmax.int _log_softmax.default(self dim dtype)": softmaxOf(logSoftmax),
-  "logsumexp.default(self dim keepdim)": reduction((x, axes) => logsumexp(x, axes)),
+  "logsumexp.default(self dim keepdim)": reduction((x, axes, o) => logsumexp(inFloat(o, x), axes)),
   "sum.default(self * dtype) sum.dim_IntList(self dim keepdim)": reduction((x, axes, o) => sum(counted(o, x), axes)),
   "mean.default(self * dtype) mean.dim(self dim keepdim)": reduction((x, axes) => mean(x, axes)),
   "prod.default(self * dtype) prod.dim_int(self dim keepdim)": reduction((x, axes, o) => prod(counted(o, x), axes)),
   "amax.default(self dim keepdim) max.default(self)": reduction((x, axes) => amax(x, axes)),
   "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
-  "any.default any.dim any.dims(self dim keepdim)": reduction((x, axes) =>
-    amax(x.dtype === "bool" ? x : ne(x, 0), axes),
-  ),
-  "all.default all.dim all.dims(self dim keepdim)": reduction((x, axes) =>
-    amin(x.dtype === "bool" ? x : ne(x, 0), axes),
-  ),
-  "max.dim(self dim keepdim)": maxRow,
-  "argmax.default(self dim keepdim)": argmaxRow,
+  "any.default any.dim any.dims(self dim keepdim)": quantified(amax),
+  "all.default all.dim all.dims(self dim keepdim)": quantified(amin),
+  "max.dim(self dim keepdim)": extreme(amax, (x) => x),
+  "min.dim(self dim keepdim)": extreme(amin, neg),
+  "argmax.default(self dim keepdim)": extremeIndex((x) => x),
+  "argmin.default(self dim keepdim)": extremeIndex(neg),
   "var.correction(self dim * correction keepdim) var.dim(self dim unbiased keepdim) var.default(self unbiased)": (o) =>
     moments(o)[0],
   "std.correction(self dim * correction keepdim) std.dim(self dim unbiased keepdim) std.default(self unbiased)": (o) =>
     sqrt(moments(o)[0]),
   "var_mean.correction(self dim * correction keepdim) var_mean.dim(self dim unbiased keepdim) var_mean.default(self unbiased)":
     (o) => moments(o),
+  "std_mean.correction(self dim * correction keepdim) std_mean.dim(self dim unbiased keepdim) std_mean.default(self unbiased)":
+    (o) => {
+      const [variance, average] = moments(o);
+      return [sqrt(variance), average];
+    },
   "cumsum.default(self dim * dtype)": cumulative(cumsum),
   "cumprod.default(self dim * dtype)": cumulative(cumprod),
-});
+};
+
+/** A tensor without axes has an axis of extent 1 to PyTorch, which `dim` may name. */
+function withAnAxis(row: AtenRow): AtenRow {
+  return (o) => {
+    const x = o.tensor("self");
+    if (x.rank > 0) return row(o);
+    const made = row({ ...o, tensor: (name) => (name === "self" ? withAxes(x, 0, 1) : o.tensor(name)) });
+    const without = (y: TensorView | null): TensorView | null => (y?.rank === 1 ? reshape(y, []) : y);
+    if (isResults(made)) return made.map(without);
+    return "kind" in made ? made : (without(made) ?? made);
+  };
+}
+
+const withAnAxisEach = (rows: Readonly<Record<string, AtenRow>>): Readonly<Record<string, AtenRow>> =>
+  Object.fromEntries(Object.entries(rows).map(([names, row]) => [names, withAnAxis(row)]));
+
+export const computeRows: AtenRows = atenRows({ ...products, ...withAnAxisEach(alongAxes) });
 
 /*
  * Rows of the ops with which mixtures of experts route tokens: top-k, sorting, counting and grouped matmul.
@@ -284,13 +333,17 @@ const groupedMm: AtenRow = (o) => {
 };
 
 export const expertRows: AtenRows = new Map([
+  ...atenRows(
+    withAnAxisEach({
+      "topk.default(self k dim largest sorted)": topK,
+      "sort.default sort.stable(self dim descending * stable)": sorted,
+      "argsort.default argsort.stable(self dim descending * stable)": (o) => {
+        const x = o.tensor("self");
+        return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
+      },
+    }),
+  ),
   ...atenRows({
-    "topk.default(self k dim largest sorted)": topK,
-    "sort.default sort.stable(self dim descending * stable)": sorted,
-    "argsort.default argsort.stable(self dim descending * stable)": (o) => {
-      const x = o.tensor("self");
-      return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
-    },
     "histc.default(self bins min max)": histogram,
     "_grouped_mm.default(self mat2 offs bias out_dtype)": groupedMm,
     // Elements that the model never reads before it writes them.

@@ -20,6 +20,7 @@ import {
   shiftRight,
   where,
 } from "../../../ir/api/ops/choices.ts";
+import type { Extent } from "../../../ir/api/extent.ts";
 import { add, type BinaryOperand, cast, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { full } from "../../../ir/api/ops/creation.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
@@ -56,8 +57,18 @@ export function asCount(x: TensorView): TensorView {
   return x.dtype === "bool" ? inDType(x, "int64") : x;
 }
 
+function isInteger(dtype: DType | null): boolean {
+  return dtype !== null && dtypes[dtype].family === "integer";
+}
+
 function isFloat(dtype: DType | null): boolean {
   return dtype !== null && dtypes[dtype].family === "float";
+}
+
+/** A factor of what is added: of integers without its fraction, as in PyTorch. */
+export function factorIn(o: NodeOperands, name: string): number {
+  const factor = o.number(name, 1);
+  return isInteger(o.resultDType) ? Math.trunc(factor) : factor;
 }
 
 /** `self` and `other`, each a tensor or a number, of one rank. */
@@ -80,6 +91,9 @@ function unary(apply: Unary): AtenRow {
   };
 }
 
+/** NaN has the sign 0 in PyTorch. */
+const signOf: Unary = (x) => (isFloat(x.dtype) ? where(isnan(x), 0, functions.sign(x)) : functions.sign(x));
+
 function predicate(apply: Unary): AtenRow {
   return (o) => apply(o.tensor("self"));
 }
@@ -92,16 +106,17 @@ function arithmetic(apply: Binary): AtenRow {
   return (o) => apply(...countedPair(o));
 }
 
-/** a + alpha b */
+/** a + alpha b, of operands in the dtype of the result. */
 function scaled(apply: Binary, swap = false): AtenRow {
   return (o) => {
     const alpha = o.number("alpha", 1);
+    const times = (b: BinaryOperand): BinaryOperand => {
+      if (typeof b !== "object") return Number(b) * alpha;
+      return mul(o.resultDType === null ? b : inDType(b, o.resultDType), alpha);
+    };
     return arithmetic((a, b) => {
       const [first, second] = swap ? [b, a] : [a, b];
-      return apply(
-        first,
-        alpha === 1 ? second : typeof second === "object" ? mul(second, alpha) : Number(second) * alpha,
-      );
+      return apply(first, alpha === 1 ? second : times(second));
     })(o);
   };
 }
@@ -113,7 +128,7 @@ const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Bi
     return a.dtype === "bool" && b.dtype === "bool" ? logical(a, b) : bitwise(asCount(a), asCount(b));
   });
 
-const toBool: Unary = (x) => (x.dtype === "bool" ? x : ne(x, 0));
+export const toBool: Unary = (x) => (x.dtype === "bool" ? x : ne(x, 0));
 
 function logical(apply: (a: TensorView, b: TensorView) => TensorView): AtenRow {
   return (o) => {
@@ -170,7 +185,8 @@ const floorDivide: AtenRow = (o) => {
 };
 
 const power: AtenRow = (o) => {
-  const [base, exponent] = pairOf(o, o.has("self") ? "self" : "base", "exponent");
+  const [given, exponent] = pairOf(o, o.has("self") ? "self" : "base", "exponent");
+  const base = typeof given === "object" ? asCount(given) : given;
   const dtype = o.resultDType;
   if (dtype === null || isFloat(dtype) || typeof exponent !== "object") return pow(asResult(o, base), exponent);
   const by = inDType(exponent, dtype);
@@ -243,6 +259,16 @@ export const convert: AtenRow = (o) => {
   return y;
 };
 
+/** A tensor of one number, as PyTorch casts it: to bool by whether it is 0, to integers without a fraction. */
+export function fullOf(o: NodeOperands, shape: readonly Extent[], value: number, dtype: DType): TensorView {
+  return full(o.fusion, shape, castNumber(value, dtype), dtype);
+}
+
+export function castNumber(value: number, dtype: DType): number | boolean {
+  if (dtype === "bool") return value !== 0;
+  return isInteger(dtype) ? Math.trunc(value) : value;
+}
+
 /** Without training every element stays. */
 const dropout: AtenRow = (o) => {
   if (o.flag("train", true) && o.number("p", 0.5) > 0)
@@ -265,7 +291,7 @@ const softplus: AtenRow = (o) => {
 const addcmul: AtenRow = (o) => {
   const [x, a, b] = [o.tensor("self"), o.tensor("tensor1"), o.tensor("tensor2")];
   const rank = mostAxes(x, a, b);
-  return add(raised(x, rank), mul(mul(raised(a, rank), raised(b, rank)), o.number("value", 1)));
+  return add(raised(x, rank), mul(mul(raised(a, rank), raised(b, rank)), factorIn(o, "value")));
 };
 
 const not: AtenRow = (o) => {
@@ -317,12 +343,12 @@ function extentsFit(small: TensorView, { extents }: TensorView): boolean {
 
 export const atenElementwiseRows: AtenRows = atenRows({
   ...Object.fromEntries(sameUnaries.map(([name, apply]) => [`${name}.default`, unary(apply)])),
+  "sign.default sgn.default": unary(signOf),
   ...Object.fromEntries(sameExtremes.map(([name, apply]) => [`${name}.default(self other)`, binary(apply)])),
   ...Object.fromEntries(
     sameComparisons.map(([name, apply]) => [`${name}.Tensor ${name}.Scalar(self other)`, binary(apply)]),
   ),
   "silu.default": siluRow,
-  "sgn.default": unary(functions.sign),
   "square.default": unary((x) => mul(x, x)),
   "gelu.default(self * approximate)": gelu,
   "softplus.default(self beta threshold)": softplus,
@@ -337,7 +363,7 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "mul.Tensor mul.Scalar(self other)": multiply,
   "div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode true_divide.Tensor(self other * rounding_mode)": divide,
   "floor_divide.default floor_divide.Scalar(self other)": floorDivide,
-  "remainder.Tensor remainder.Scalar(self other)": modulo,
+  "remainder.Tensor remainder.Scalar remainder.Scalar_Tensor(self other)": modulo,
   "pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar(self exponent)": power,
   "logical_and.default(self other)": logical(logicalAnd),
   "logical_or.default(self other)": logical(logicalOr),

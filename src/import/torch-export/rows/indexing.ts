@@ -1,8 +1,8 @@
 /** Rows of ATen ops that make tensors from numbers, read at indices, and count sizes; and complex numbers. */
 import type { Extent } from "../../../ir/api/extent.ts";
-import { ge, where } from "../../../ir/api/ops/choices.ts";
+import { ge, logicalXor, where } from "../../../ir/api/ops/choices.ts";
 import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
-import { full, iota } from "../../../ir/api/ops/creation.ts";
+import { iota } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { cos, sin } from "../../../ir/api/ops/functions.ts";
 import { rowsAt } from "../../../ir/gradients/rules.ts";
@@ -15,15 +15,17 @@ import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
+import { permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { asCount, convert, raised, rotatedPairs } from "./elementwise.ts";
+import { asCount, convert, fullOf, raised, rotatedPairs, toBool } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { expanded, reshaped, scalarIn, stacked } from "./shape.ts";
 
 /** `end` after `start`; numbers with a fraction count by a step that is scaled. */
 const arange: AtenRow = (o) => {
   const [start, step] = [o.number("start", 0), o.number("step", 1)];
-  const end = o.size("end");
+  // A size beyond every tensor is a number with a fraction.
+  const end = typeof o.node.inputs.get("end") === "number" ? o.number("end") : o.size("end");
   const dtype = o.resultDType ?? "int64";
   const count = (): Extent => {
     if (typeof end === "number") return Math.max(0, Math.ceil((end - start) / step));
@@ -48,10 +50,21 @@ function filled(value: (o: NodeOperands) => number): AtenRow {
   return (o) => {
     const like = o.has("size") ? null : o.tensorOr("self");
     const shape = o.has("size") ? o.sizes("size") : (like?.extents ?? []);
-    const dtype = o.dtype() ?? o.resultDType ?? "float";
-    return dtype === "bool" ? full(o.fusion, shape, value(o) !== 0, dtype) : full(o.fusion, shape, value(o), dtype);
+    return fullOf(o, shape, value(o), o.dtype() ?? o.resultDType ?? "float");
   };
 }
+
+/** The elements of another tensor, in the dtype and shape of this one. */
+const overwritten: AtenRow = (o) => {
+  const [x, from] = [o.tensor("self"), o.tensor("src")];
+  return expanded(o, x.dtype === "bool" ? toBool(from) : inDType(from, x.dtype), x.extents);
+};
+
+const refilled: AtenRow = (o) => {
+  const [x, value] = [o.tensor("self"), o.operand("value")];
+  if (typeof value !== "object") return fullOf(o, x.extents, Number(value), x.dtype);
+  return expanded(o, x.dtype === "bool" ? toBool(value) : inDType(value, x.dtype), x.extents);
+};
 
 function triangle(keep: typeof tril): AtenRow {
   return (o) => keep(asCount(o.tensor("self")), o.whole("diagonal", 0));
@@ -59,7 +72,11 @@ function triangle(keep: typeof tril): AtenRow {
 
 const embeddingRow: AtenRow = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
 
-const indexSelectRow: AtenRow = (o) => indexSelect(o.tensor("self"), o.whole("dim"), o.tensor("index"));
+/** An index without axes is one of a single element. */
+const indexSelectRow: AtenRow = (o) => {
+  const index = o.tensor("index");
+  return indexSelect(o.tensor("self"), o.whole("dim"), index.rank === 0 ? withAxes(index, 0, 1) : index);
+};
 
 /** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
 const gatherRow: AtenRow = (o) => {
@@ -77,20 +94,28 @@ interface Indexed {
   readonly index: TensorView;
   /** The tensor, whose indexed axes are one. */
   readonly merged: TensorView;
+  /** The tensor, with the axes in this order where it is another one. */
+  readonly x: TensorView;
+  readonly order: readonly number[] | null;
 }
 
-/** x[i, j, ..]: index tensors of neighbouring axes, which broadcast to one shape, are one index into the merged axes. */
+/**
+ * x[i, j, ..]: index tensors of neighbouring axes, which broadcast to one shape, are one index into the merged axes. With
+ * a gap between them, PyTorch puts the axes of the result in front: so does this with the axes that they are of.
+ */
 function indexed(o: NodeOperands): Indexed {
-  const x = o.tensor("self");
+  const whole = o.tensor("self");
   const given = o.tensorsOrNull("indices");
-  const first = given.findIndex((each) => each !== null);
-  const indices = given.slice(first).flatMap((each) => (each === null ? [] : [each]));
-  if (first < 0 || given.slice(first, first + indices.length).includes(null)) {
-    return o.refuse("indices with a gap between them", "index tensors of neighbouring axes");
-  }
+  const indices = given.flatMap((each) => (each === null ? [] : [each]));
+  if (indices.length === 0) return o.refuse("no index", "index tensors");
   if (indices.some(({ dtype }) => dtypes[dtype].family !== "integer")) {
     return o.refuse("a mask as index", "indices that are integers: the size of a masked selection is not known");
   }
+  const named = [...given.keys()].filter((axis) => given[axis] !== null);
+  const hasGap = named.some((axis, i) => axis !== at(named, 0) + i);
+  const order = hasGap ? [...named, ...[...whole.extents.keys()].filter((axis) => !named.includes(axis))] : null;
+  const x = order === null ? whole : permutedTo(whole, order);
+  const first = order === null ? at(named, 0) : 0;
   const rank = Math.max(...indices.map((each) => each.rank));
   const sizes = x.extents.slice(first, first + indices.length);
   const flat = indices
@@ -102,7 +127,13 @@ function indexed(o: NodeOperands): Indexed {
         : add(mul(sum, size), each);
     });
   const shape = [...x.extents.slice(0, first), foldProduct(sizes), ...x.extents.slice(first + indices.length)];
-  return { axis: first, index: flat, merged: indices.length === 1 ? x : reshape(x, shape) };
+  return { axis: first, index: flat, merged: indices.length === 1 ? x : reshape(x, shape), x, order };
+}
+
+/** A mask of the first axes, beside no other index. */
+function maskOf(o: NodeOperands): TensorView | null {
+  const [mask = null, ...others] = o.tensorsOrNull("indices");
+  return mask?.dtype === "bool" && others.every((each) => each === null) ? mask : null;
 }
 
 const indexRow: AtenRow = (o) => {
@@ -112,12 +143,30 @@ const indexRow: AtenRow = (o) => {
 
 /** self[i, j, ..] = values. PyTorch leaves open which value an index that is there twice gives: here the last one. */
 const indexPut: AtenRow = (o) => {
-  const { merged, axis, index } = indexed(o);
+  const mask = maskOf(o);
+  if (mask !== null) return maskedPut(o, mask);
+  const { merged, axis, index, x, order } = indexed(o);
   const shape = merged.extents.toSpliced(axis, 1, ...index.extents);
   const [places, rows] = rowsAt(axis, index, expanded(o, o.tensor("values"), shape));
   const put = o.flag("accumulate", false) ? scatterAdd : scatterSet;
-  return reshaped(o, put(merged, axis, places, rows), o.tensor("self").extents);
+  const y = reshaped(o, put(merged, axis, places, rows), x.extents);
+  return order === null
+    ? y
+    : permutedTo(
+        y,
+        [...order.keys()].map((axis) => order.indexOf(axis)),
+      );
 };
+
+/** self[mask] = value: one value, or one for each element of the axes after the mask. */
+function maskedPut(o: NodeOperands, mask: TensorView): TensorView {
+  const [x, value] = [o.tensor("self"), o.tensor("values")];
+  const isKnown = value.rank <= x.rank - mask.rank || value.extents.every((extent) => constantValue(extent) === 1);
+  if (!isKnown) return o.refuse("values for each element of a mask", "one value: how many a mask takes is not known");
+  const given = value.rank === 0 ? value : raised(value, x.rank);
+  const set = o.flag("accumulate", false) ? add(x, given) : inDType(given, x.dtype);
+  return where(withAxes(mask, mask.rank, x.rank - mask.rank), set, x);
+}
 
 /** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
 function scatterRow(put: typeof scatterAdd): AtenRow {
@@ -127,7 +176,7 @@ function scatterRow(put: typeof scatterAdd): AtenRow {
     if (index.extents.some((extent, i) => i !== axis && extentsDiffer(extent, at(x.extents, i)))) {
       return o.refuse("indices of a part of the tensor", "indices with the extents of the tensor along other axes");
     }
-    const source = o.has("src") ? o.tensor("src") : full(o.fusion, index.extents, o.number("value"), x.dtype);
+    const source = o.has("src") ? o.tensor("src") : fullOf(o, index.extents, o.number("value"), x.dtype);
     const isWhole = source.extents.every((extent, i) => !extentsDiffer(extent, at(index.extents, i)));
     const starts = source.extents.map(() => 0);
     return put(x, axis, index, isWhole ? source : slice(source, starts, index.extents));
@@ -149,7 +198,11 @@ const diff: AtenRow = (o) => {
     const extent = at(x.extents, axis);
     const before = foldAdd(extent, constant(-1));
     const zeros = x.extents.map(() => constant(0));
-    x = sub(slice(x, zeros.with(axis, constant(1)), x.extents), slice(x, zeros, x.extents.with(axis, before)));
+    const [next, last] = [
+      slice(x, zeros.with(axis, constant(1)), x.extents),
+      slice(x, zeros, x.extents.with(axis, before)),
+    ];
+    x = x.dtype === "bool" ? logicalXor(next, last) : sub(next, last);
   }
   return x;
 };
@@ -190,6 +243,9 @@ export const atenIndexingRows: AtenRows = atenRows({
   "zeros.default(size * factory) new_zeros.default(self size * factory) zeros_like.default(self * factory)": filled(
     () => 0,
   ),
+  "copy.default(self src non_blocking)": overwritten,
+  "fill.Scalar fill.Tensor(self value)": refilled,
+  "zero.default": (o) => fullOf(o, o.tensor("self").extents, 0, o.tensor("self").dtype),
   "scalar_tensor.default(s * factory)": filled((o) => o.number("s")),
   "tril.default(self diagonal)": triangle(tril),
   "triu.default(self diagonal)": triangle(triu),

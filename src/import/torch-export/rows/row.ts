@@ -9,6 +9,10 @@ import type { NodeOperands, NodeValue } from "../operands.ts";
 /** One result, or one per name of the node's results; null for one that Braid does not compute. */
 export type RowResult = TensorView | NodeValue | readonly (TensorView | null)[];
 
+export function isResults(result: RowResult): result is readonly (TensorView | null)[] {
+  return Array.isArray(result);
+}
+
 export type AtenRow = (operands: NodeOperands) => RowResult;
 
 export interface AtenOverload {

@@ -1,16 +1,18 @@
 /** Rows of ATen ops that arrange elements: views, joins and parts. */
 import type { Extent } from "../../../ir/api/extent.ts";
+import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
 import { iota } from "../../../ir/api/ops/creation.ts";
 import { indexSelect } from "../../../ir/api/ops/indexing.ts";
 import { cat, chunk, expand, pad, repeatInterleave, split, unsqueeze } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { rowsAt } from "../../../ir/gradients/rules.ts";
 import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
 import { permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands, swapped } from "../operands.ts";
-import { raised } from "./elementwise.ts";
+import { castNumber } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 /** Reshapes in a row are one, and a reshape back is none: a batch that is merged for one op stays whole for others. */
@@ -101,7 +103,8 @@ const unsqueezeRow: AtenRow = (o) => {
 const squeezeRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const given = o.has("dim") ? o.wholes("dim").map((axis) => axisIn(axis, x.rank)) : [...x.extents.keys()];
-  const axes = given.filter((axis) => constantValue(at(x.extents, axis)) === 1);
+  // An axis of a tensor without axes is none.
+  const axes = given.filter((axis) => axis in x.extents && constantValue(at(x.extents, axis)) === 1);
   return axes.length === 0 ? x : squeeze(x, axes);
 };
 
@@ -143,7 +146,8 @@ const sliceRow: AtenRow = (o) => {
 const narrow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim"), x.rank);
-  const [start, length] = [o.size("start"), o.size("length")];
+  const [given, length] = [o.size("start"), o.size("length")];
+  const start = typeof given === "number" && given < 0 ? foldAdd(at(x.extents, axis), constant(given)) : given;
   const stop = foldAdd(scalarIn(start), scalarIn(length));
   const starts = x.extents.map((_, i) => (i === axis ? start : 0));
   const stops = x.extents.with(axis, stop);
@@ -165,7 +169,12 @@ function replaced(x: TensorView, { axis, start, stop }: Omit<AxisRange, "step">,
 const sliceScatter: AtenRow = (o) => {
   const x = o.tensor("self");
   const range = sliceRangeOf(o, x.extents);
-  return range.step === 1 ? replaced(x, range, o.tensor("src")) : o.refuse(`a step of ${range.step}`, "a step of 1");
+  if (range.step === 1) return replaced(x, range, o.tensor("src"));
+  const { axis, start, step } = range;
+  if (typeof start !== "number") return o.refuse("a start that is symbolic, with a step", "numbers that are known");
+  const src = inDType(o.tensor("src"), x.dtype);
+  const index = iota(o.fusion, at(src.extents, axis), { start, step });
+  return scatterSet(x, axis, ...rowsAt(axis, index, src));
 };
 
 const selectScatter: AtenRow = (o) => {
@@ -235,7 +244,8 @@ const unbind: AtenRow = (o) => {
 
 const repeat: AtenRow = (o) => {
   const times = o.wholes("repeats");
-  let x = raised(o.tensor("self"), times.length);
+  const given = o.tensor("self");
+  let x = withAxes(given, 0, times.length - given.rank);
   times.forEach((count, axis) => {
     const copies = Array.from({ length: count }, () => x);
     if (count !== 1) x = cat(copies, axis);
@@ -251,16 +261,18 @@ const padRow: AtenRow = (o) => {
     const from = 2 * (x.rank - 1 - axis);
     return [given[from] ?? 0, given[from + 1] ?? 0];
   });
-  return pad(x, widths, o.number("value", 0));
+  return pad(x, widths, Number(castNumber(o.number("value", 0), x.dtype)));
 };
 
 export const atenShapeRows: AtenRows = atenRows({
   "view.default(self size) reshape.default(self shape) _unsafe_view.default(self size)": view,
+  "view_as.default(self other)": (o) => reshaped(o, o.tensor("self"), o.tensor("other").extents),
   "flatten.using_ints(self start_dim end_dim)": flatten,
   "unflatten.int(self dim sizes)": unflatten,
   "permute.default(self dims)": permuteRow,
   "transpose.int(self dim0 dim1)": transpose,
-  "t.default numpy_T.default mT.default": lastTwo,
+  "t.default mT.default": lastTwo,
+  "numpy_T.default": (o) => permutedTo(o.tensor("self"), [...o.tensor("self").extents.keys()].toReversed()),
   "expand.default(self size)": (o) => expanded(o, o.tensor("self"), o.sizes("size")),
   "expand_as.default(self other)": (o) => expanded(o, o.tensor("self"), o.tensor("other").extents),
   "unsqueeze.default(self dim)": unsqueezeRow,
@@ -278,7 +290,10 @@ export const atenShapeRows: AtenRows = atenRows({
   "chunk.default(self chunks dim)": chunkRow,
   "unbind.int(self dim)": unbind,
   "repeat.default(self repeats)": repeat,
-  "repeat_interleave.self_int(self repeats dim * output_size)": (o) =>
-    repeatInterleave(o.tensor("self"), o.whole("repeats"), o.whole("dim")),
+  "repeat_interleave.self_int(self repeats dim * output_size)": (o) => {
+    const x = o.tensor("self");
+    const flat = o.has("dim") ? x : reshaped(o, x, [foldProduct(x.extents)]);
+    return repeatInterleave(flat, o.whole("repeats"), o.whole("dim", 0));
+  },
   "constant_pad_nd.default(self pad value) pad.default(self pad mode value)": padRow,
 });
