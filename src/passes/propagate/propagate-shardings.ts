@@ -15,20 +15,13 @@
  * Source: nvFuser's PropagateShardings. Different here: an axis that has the same split already takes the type on it,
  * and Stream does not go where no loop could run.
  */
-import {
-  isDID,
-  type IterDomain,
-  type ParallelType,
-  type Tensor,
-  type TensorId,
-  withoutReductions,
-} from "../../ir/domain.ts";
+import { isDID, type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
-import { type CutAxis, cutOf, dividesEvenly, inParts, isCut, rescaled, withTypes } from "../../ir/parts.ts";
+import { type CutAxis, cutOf } from "../../ir/parts.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
-import { shardsOf } from "../../ir/shards.ts";
+import { reducedShards, shardsOf } from "../../ir/shards.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
@@ -37,7 +30,17 @@ import type { Pass, PassContext } from "../pass.ts";
 import { reshapedAxes } from "../routes/local-reshape.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../routes/weigh-ops.ts";
 import { sharesContracted } from "../routes/layouts.ts";
-import { addParts, placeCotangents } from "./place-cotangents.ts";
+import {
+  allTypes,
+  backward,
+  chunksOnly,
+  follow,
+  followOperands,
+  followReshape,
+  type Image,
+  type ContractedAlike,
+} from "./follow.ts";
+import { placeCotangents } from "./place-cotangents.ts";
 import { removeUnfollowedStreams } from "./unfollowed-inputs.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
@@ -61,10 +64,11 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
   const maps: (readonly AxisPair[])[] = [];
   const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
+  const isContracted = contracting(edit, fusion);
   const primals = primalsOf(fusion);
-  const unused = placeUnused(edit, fusion, new Set(primals.values()));
+  const unused = placeUnused(edit, fusion, new Set(primals.values()), isContracted);
   for (const [i, op] of fusion.ops.entries()) {
-    sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+    sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors), isContracted);
     for (const id of outputsOf(op)) {
       const primal = primals.get(id);
       if (primal !== undefined && !isUsers(id)) followPrimal(edit, primal, id);
@@ -88,7 +92,8 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
   // may come from inputs that nothing else reaches.
   const sweepRest = (): void => {
     for (const [i, op] of fusion.ops.entries()) {
-      if (isOpen(op.output)) sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+      if (isOpen(op.output))
+        sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors), isContracted);
       else if (op.further?.some(isOpen) === true) followFirstOutput(edit, op, isUsers);
     }
   };
@@ -125,11 +130,12 @@ function sweepForward(
   before: readonly Tensor[],
   pairsOf: () => readonly AxisPair[],
   order: readonly number[],
+  isContracted: ContractedAlike,
 ): void {
   const isUsers = (id: TensorId): boolean => at(before, id).mesh !== null;
   if (!isUsers(op.output)) {
     followOperands(edit, op, pairsOf, order);
-    if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(before, op.output));
+    if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(before, op.output), isContracted);
   }
   followFirstOutput(edit, op, isUsers);
 }
@@ -144,7 +150,12 @@ function primalsOf({ derivations = [] }: FusionData): ReadonlyMap<TensorId, Tens
 }
 
 /** Places the primals that no op of the Fusion makes, since no output needs them. Returns which they are. */
-function placeUnused(edit: FusionEdit, fusion: FusionData, primals: ReadonlySet<TensorId>): readonly TensorId[] {
+function placeUnused(
+  edit: FusionEdit,
+  fusion: FusionData,
+  primals: ReadonlySet<TensorId>,
+  isContracted: ContractedAlike,
+): readonly TensorId[] {
   const { tensors, derivations = [] } = fusion;
   const made = new Set([...fusion.inputs, ...fusion.ops.flatMap(outputsOf)]);
   const unused = [...primals].filter((id) => !made.has(id));
@@ -152,7 +163,8 @@ function placeUnused(edit: FusionEdit, fusion: FusionData, primals: ReadonlySet<
   const scratch = editFusion(fusion);
   const last = at(derivations, derivations.length - 1);
   for (const op of last.ops) {
-    sweepForward(scratch, op, tensors, () => possiblePairs(op, tensors), referenceOrder(op, scratch.tensors));
+    const pairs = (): readonly AxisPair[] => possiblePairs(op, tensors);
+    sweepForward(scratch, op, tensors, pairs, referenceOrder(op, scratch.tensors), isContracted);
   }
   for (const id of unused) edit.tensors[id] = at(scratch.tensors, id);
   return unused;
@@ -167,28 +179,31 @@ function followPrimal(edit: FusionEdit, primal: TensorId, cotangent: TensorId): 
   follow(edit, primal, cotangent, images, isDID);
 }
 
-function followOperands(edit: TensorEdit, op: Op, pairsOf: () => readonly AxisPair[], order: readonly number[]): void {
-  for (const operand of order) {
-    follow(edit, at(op.inputs, operand), op.output, () => forward(pairsOf(), operand), allTypes);
-  }
-}
-
-/** Gives the result `made` of a reshape all parts of the operand, in their order, if its pairs of axes gave it fewer. */
-function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor): void {
-  const source = at(edit.tensors, operand);
-  const wanted = shardsOf(source).length;
-  if (wanted === 0 || made.domain.transforms.length > 0 || shardsOf(at(edit.tensors, made.id)).length === wanted)
-    return;
-  const axes = made.domain.logical;
-  const cuts = reshapedAxes(
-    source,
-    axes.map(({ extent }) => extent),
-  );
-  // Runs of a cut axis that lie apart after the reshape suit few readers.
-  const isApart = ({ parts }: CutAxis): boolean => parts.slice(0, -1).some(({ type }) => type === "Serial");
-  if (cuts === null || cuts.some(isApart)) return;
-  const domain = axes.reduce((cut, axis, i) => addParts(edit, cut, axis, at(cuts, i)).domain, made.domain);
-  edit.tensors[made.id] = { ...made, domain, mesh: source.mesh };
+/** Whether all readers of a tensor contract an axis with one that is cut alike, or will be by a reshape. */
+function contracting(edit: TensorEdit, fusion: FusionData): ContractedAlike {
+  const readers = readersOf(fusion);
+  const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  const cutsOf = (id: TensorId): readonly CutAxis[] => {
+    const axes = withoutReductions(at(edit.tensors, id).domain.logical);
+    const op = producers.get(id);
+    const extents = axes.map(({ extent }) => extent);
+    const reshaped = op?.kind === "Reshape" ? reshapedAxes(at(edit.tensors, at(op.inputs, 0)), extents) : null;
+    return reshaped ?? axes.map((axis) => cutOf(at(edit.tensors, id).domain, axis));
+  };
+  const textOf = ({ parts }: CutAxis): string =>
+    parts.map(({ type, stride }) => `${type} ${printScalar(stride)}`).join();
+  return (axis, id, cut) =>
+    (readers.get(id) ?? []).every((op) => {
+      if (!isContraction(op)) return false;
+      const pairs = possiblePairs(op, fusion.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
+      const own = pairs.find(({ operand, producer }) => op.inputs[operand] === id && producer.id === axis.id);
+      const other = pairs.find(({ operand }) => operand !== own?.operand);
+      if (own === undefined || other === undefined) return false;
+      const source = at(op.inputs, other.operand);
+      const axes = withoutReductions(at(edit.tensors, source).domain.logical);
+      const theirs = cutsOf(source)[axes.findIndex((each) => each.id === other.producer.id)];
+      return theirs !== undefined && textOf(theirs) === textOf(cut);
+    });
 }
 
 /** The further outputs of an op lie on the devices, and in chunks, as its first output does. */
@@ -211,12 +226,6 @@ function isAnnotated({ tensors }: FusionData): boolean {
     ({ mesh, domain }) => mesh !== null || domain.loop.some((axis) => axis.parallelType !== "Serial"),
   );
 }
-
-/** Whether a tensor takes a type that an axis is offered, as a whole (`isWhole`) or on a part. */
-type Offer = (type: ParallelType, isWhole: boolean) => boolean;
-
-const allTypes: Offer = () => true;
-const chunksOnly: Offer = (type, isWhole) => type === "Stream" && !isWhole;
 
 /** The operands whose shardings the output takes, first reference first. */
 function referenceOrder(op: Op, tensors: readonly Tensor[]): readonly number[] {
@@ -244,99 +253,34 @@ function referenceOrder(op: Op, tensors: readonly Tensor[]): readonly number[] {
   });
 }
 
-/** An axis of the tensor that offers its sharding, and its image in the tensor that takes it. */
-interface Image {
-  readonly from: IterDomain;
-  readonly to: IterDomain;
-  readonly outermost: boolean;
-}
-
-function forward(pairs: readonly AxisPair[], operand: number): readonly Image[] {
-  return imagesOn(pairs, operand, ({ producer, consumer }) => ({ from: producer, to: consumer }));
-}
-
-function backward(pairs: readonly AxisPair[], operand: number): readonly Image[] {
-  return imagesOn(pairs, operand, ({ producer, consumer }) => ({ from: consumer, to: producer }));
-}
-
-/** A broadcast axis and the axis that it is broadcast to do not follow each other. */
-function imagesOn(
-  pairs: readonly AxisPair[],
-  operand: number,
-  ends: (pair: AxisPair) => Pick<Image, "from" | "to">,
-): readonly Image[] {
-  return pairs.flatMap((pair) =>
-    pair.operand === operand && !pair.broadcast ? [{ ...ends(pair), outermost: pair.outermost }] : [],
-  );
-}
-
-/** Gives the tensor `target` what the tensor `reference` has: its mesh, and the types that `offers` accepts. */
-function follow(
-  edit: TensorEdit,
-  reference: TensorId,
-  target: TensorId,
-  imagesOn: () => readonly Image[],
-  offers: Offer,
-): void {
-  const source = at(edit.tensors, reference);
-  const tensor = at(edit.tensors, target);
-  const { mesh } = source;
-  const taken = new Set<ParallelType>(["Serial"]);
-  for (const { iterType, parallelType } of tensor.domain.loop) {
-    if (iterType !== "reduction" || !isDID(parallelType)) taken.add(parallelType);
-  }
-  const fits = (type: ParallelType): boolean =>
-    !isDID(type) ||
-    tensor.mesh === null ||
-    (mesh?.hasAxis(type) === true && tensor.mesh.hasAxis(type) && tensor.mesh.size(type) === mesh.size(type));
-  let { domain } = tensor;
-  const isOffered = ({ parallelType: type }: IterDomain): boolean =>
-    !taken.has(type) && (offers(type, true) || offers(type, false)) && fits(type);
-  const images = source.domain.loop.some(isOffered) ? imagesOn() : [];
-  for (const image of images) {
-    const own = cutOf(source.domain, image.from);
-    const all = image.outermost ? inParts(own) : own;
-    const chosen = withTypes(all, (type) => offers(type, all.parts.length === 1) && !taken.has(type) && fits(type));
-    if (!isCut(chosen)) continue;
-    const wanted = rescaled(chosen, image.to.extent);
-    // Parts of the outermost axes of a reshape are alike only if the parts divide both.
-    if (image.outermost && !(dividesEvenly(chosen) && dividesEvenly(wanted))) continue;
-    const sharded = addParts(edit, domain, image.to, wanted);
-    domain = sharded.domain;
-    for (const type of sharded.added) taken.add(type);
-  }
-  if (domain === tensor.domain && (tensor.mesh !== null || mesh === null)) return;
-  edit.tensors[target] = { ...tensor, domain, mesh: tensor.mesh ?? mesh };
-}
-
 /** At most so many ops after one whose operands disagree are looked at. */
 const farthest = 6;
 
 /**
- * The order by which a sum over devices whose operands disagree on other axes, or an op of operands on several meshes,
- * moves the fewest bytes, counting what the next readers then need as well. Each order is tried on these ops alone. Of
- * equal ones it is the op's own.
+ * The order by which a sum over devices whose operands disagree on other axes, a contraction of an operand that one
+ * before gathers, or an op of operands on several meshes moves the fewest bytes, counting what the next readers then
+ * need as well. Each order is tried on these ops alone. Of equal ones it is the op's own.
  */
 function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
   let readers: ReturnType<typeof readersOf> | null = null;
-  let producers: ReadonlyMap<TensorId, Op> | null = null;
-  return (i, tensors) => {
+  const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  // Weights that a forward pass gathers: its backward pass has them whole.
+  const gathered = new Set<TensorId>();
+  const isGathered = (op: Op): boolean =>
+    isContraction(op) && op.inputs.some((id) => gathered.has(viewedBy(id, producers)));
+  const cheapest = (i: number, tensors: readonly Tensor[]): readonly number[] => {
     const op = at(fusion.ops, i);
     const own = referenceOrder(op, tensors);
-    if (
-      !(contractsShares(op, tensors, fusion) || isOnMeshes(op, tensors)) ||
-      op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)
-    )
-      return own;
+    const mayDiffer = contractsShares(op, tensors, fusion) || isOnMeshes(op, tensors) || isGathered(op);
+    if (!mayDiffer || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)) return own;
     const orders = own.map((first) => [first, ...own.filter((operand) => operand !== first)]);
-    if (new Set(orders.map((order) => placedBy(fusion, op, tensors, order))).size === 1) return own;
+    if (new Set(orders.map((order) => shardingText(placedBy(fusion, op, tensors, order)))).size === 1) return own;
     readers ??= readersOf(fusion);
     const isPlaced = (id: TensorId): boolean => isUsers(id) || at(tensors, id).mesh !== null;
-    producers ??= new Map(fusion.ops.map((each) => [each.output, each]));
     // A stretched operand moves as it is before.
     const stretches = new Set(
-      op.inputs.flatMap((id) => producers?.get(id) ?? []).filter(({ kind }) => kind === "Expand"),
+      op.inputs.flatMap((id) => producers.get(id) ?? []).filter(({ kind }) => kind === "Expand"),
     );
     const window = [...stretches, ...followers(op, readers, isPlaced)];
     const made = new Set(window.slice(stretches.size).flatMap(outputsOf));
@@ -357,6 +301,38 @@ function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
     }
     return best.order;
   };
+  return (i, tensors) => {
+    const op = at(fusion.ops, i);
+    const order = cheapest(i, tensors);
+    if (contractsShares(op, tensors, fusion)) {
+      for (const id of gatheredBy(op, tensors, placedBy(fusion, op, tensors, order), fusion)) {
+        gathered.add(viewedBy(id, producers));
+      }
+    }
+    return order;
+  };
+}
+
+/** The operands of a contraction whose shares of the contracted axis the devices do not add up. */
+function gatheredBy(
+  op: Op,
+  tensors: readonly Tensor[],
+  output: Tensor,
+  { tensors: given }: FusionData,
+): readonly TensorId[] {
+  const summed = new Set(reducedShards(output).map(({ type }) => type));
+  return possiblePairs(op, given).flatMap(({ operand, producer, consumer }) => {
+    const id = at(op.inputs, operand);
+    const shares = shardsOf(at(tensors, id)).filter(({ axis }) => axis.id === producer.id);
+    return consumer.iterType === "reduction" && shares.some(({ type }) => !summed.has(type)) ? [id] : [];
+  });
+}
+
+/** The tensor of which another one is the same data. */
+function viewedBy(id: TensorId, producers: ReadonlyMap<TensorId, Op>): TensorId {
+  const op = producers.get(id);
+  const isView = op?.kind === "Permute" || op?.kind === "Set" || op?.kind === "Cast";
+  return isView ? viewedBy(at(op.inputs, 0), producers) : id;
 }
 
 /** Whether the operands are on different meshes, of which the result is to be on one. */
@@ -372,12 +348,16 @@ function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData)
   return sharesContracted(op, possiblePairs(op, fusion.tensors), tensors);
 }
 
-/** A text of the sharding that the output takes by the order. */
-function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order: readonly number[]): string {
+/** The output with the sharding that it takes by the order. */
+function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order: readonly number[]): Tensor {
   const edit = { tensors: [...tensors], iterDomainCount: fusion.iterDomainCount };
   followOperands(edit, op, () => possiblePairs(op, fusion.tensors), order);
-  const output = at(edit.tensors, op.output);
-  const shards = shardsOf(output).map(({ type, axis, cut }) =>
+  return at(edit.tensors, op.output);
+}
+
+/** A text of a sharding, also of the sum over devices that makes the tensor. */
+function shardingText(output: Tensor): string {
+  const shards = [...shardsOf(output), ...reducedShards(output)].map(({ type, axis, cut }) =>
     [type, axis.id, ...cut.parts.map(({ stride }) => printScalar(stride))].join(" "),
   );
   return [output.mesh?.toString(), ...shards].join(",");

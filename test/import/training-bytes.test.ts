@@ -1,0 +1,69 @@
+/**
+ * A step of training, as JAX prints the gradients of two linear layers: no rank receives more than by the collectives
+ * that XLA leaves after partitioning, but where it sums over two axes at once. An all-reduce that is then sliced counts
+ * as a reduce-scatter.
+ */
+import { expect, it } from "vitest";
+import { compile, importModel } from "@braid-compiler/braid";
+import { mostReceived } from "../routes/received-bytes.ts";
+
+/** The sharding of an argument or result, by axis. */
+type Cut = readonly string[];
+
+function layers(mesh: string, x: Cut, w1: Cut, w2: Cut): string {
+  const sharded = (cut: Cut): string =>
+    `{sdy.sharding = #sdy.sharding<@mesh, [${cut.map((name) => (name === "" ? "{}" : `{${name}}`)).join(", ")}]>}`;
+  const [tx, t1, t2, th] = ["8x16x32", "32x64", "64x32", "8x16x64"].map((shape) => `tensor<${shape}xf32>`);
+  return `sdy.mesh @mesh = <[${mesh}]>
+  func.func public @main(%x: ${tx} ${sharded(x)}, %w1: ${t1} ${sharded(w1)}, %w2: ${t2} ${sharded(w2)})
+      -> (${tx} ${sharded(x)}, ${t1} ${sharded(w1)}, ${t2} ${sharded(w2)}) {
+    %h = stablehlo.dot_general %x, %w1, contracting_dims = [2] x [0] : (${tx}, ${t1}) -> ${th}
+    %a = stablehlo.multiply %h, %h : ${th}
+    %y = stablehlo.dot_general %a, %w2, contracting_dims = [2] x [0] : (${th}, ${t2}) -> ${tx}
+    %dy = stablehlo.tanh %y : ${tx}
+    %d2 = stablehlo.dot_general %dy, %a, contracting_dims = [0, 1] x [0, 1] : (${tx}, ${th}) -> tensor<32x64xf32>
+    %dw2 = stablehlo.transpose %d2, dims = [1, 0] : (tensor<32x64xf32>) -> ${t2}
+    %da = stablehlo.dot_general %dy, %w2, contracting_dims = [2] x [1] : (${tx}, ${t2}) -> ${th}
+    %dh = stablehlo.multiply %da, %h : ${th}
+    %d1 = stablehlo.dot_general %dh, %x, contracting_dims = [0, 1] x [0, 1] : (${th}, ${tx}) -> tensor<64x32xf32>
+    %dw1 = stablehlo.transpose %d1, dims = [1, 0] : (tensor<64x32xf32>) -> ${t1}
+    %dx = stablehlo.dot_general %dh, %w1, contracting_dims = [2] x [1] : (${th}, ${t1}) -> ${tx}
+    return %dx, %dw1, %dw2 : ${tx}, ${t1}, ${t2}
+  }`;
+}
+
+const weights = 2 * 32 * 64 * 4;
+const [four, two] = [`"x"=4`, `"dp"=2, "tp"=2`];
+
+it.each([
+  ["data parallel", four, [`"x"`, "", ""], ["", ""], ["", ""], 2 * weights * (3 / 4)],
+  [
+    "fully sharded: weights are gathered, gradients scattered",
+    four,
+    [`"x"`, "", ""],
+    [`"x"`, ""],
+    [`"x"`, ""],
+    2 * weights * (3 / 4),
+  ],
+  [
+    "rows over all devices, weights over one axis",
+    two,
+    [`"dp", "tp"`, "", ""],
+    [`"tp"`, ""],
+    [`"tp"`, ""],
+    weights / 2 + weights / 2 + weights / 2,
+  ],
+  [
+    "sequences apart: gradients of weights are summed",
+    four,
+    ["", `"x"`, ""],
+    ["", ""],
+    ["", ""],
+    2 * weights * (3 / 4),
+  ],
+  ["rows and sequences apart", two, [`"dp"`, `"tp"`, ""], ["", ""], ["", ""], 2 * weights],
+] as const)("%s", async (_, mesh, x, w1, w2, bytes) => {
+  const { fusion, devices } = await importModel(layers(mesh, x, w1, w2));
+  const { program } = compile(fusion, { devices: devices ?? 0, verify: "off" });
+  expect(mostReceived(program)).toBeLessThanOrEqual(bytes);
+});
