@@ -99,6 +99,11 @@ export interface CotangentUse {
 /** The operands of each composition. A call may leave out those with a question mark. */
 interface MarkerOperands {
   readonly argmax: { x: unknown };
+  readonly detach: { x: unknown };
+  /** An extreme along an axis, whose gradient goes to the element at the kept index. */
+  readonly extreme: { x: unknown };
+  /** Rows of a table, of which the one at `padding` has no gradient. */
+  readonly paddedRows: { table: unknown; index: unknown };
   readonly clamp: { x: unknown; low?: unknown; high?: unknown };
   readonly varMean: { x: unknown };
   readonly softmax: { x: unknown };
@@ -131,6 +136,8 @@ interface MarkerOf<K extends MarkerName> {
   readonly axes: readonly number[];
   /** What a variance subtracts from the number of elements. */
   readonly correction?: number;
+  /** The index of the row that has no gradient. */
+  readonly padding?: number;
   /** The probability and the counter of a dropout. */
   readonly random?: { readonly p: number; readonly offset: number };
   /** What a rope rotates together. */

@@ -23,14 +23,16 @@ import {
   unsqueeze,
   where,
 } from "../api/ops.ts";
-import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
+import { alignRight, indicesAlong, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
 import { columnsOf, float8Product } from "../api/ops/compositions/float8-linear.ts";
 import { pairsOf, rotated } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData, Marker, MarkerName, OperandsOf } from "../fusion-data.ts";
+import { call } from "../ops/call.ts";
 import { outputsOf } from "../ops/op.ts";
+import { rowsAt } from "./rules.ts";
 import { type Cotangent, filled, sumTo } from "./vjp.ts";
 
 /** A composition of the sweep. */
@@ -49,6 +51,19 @@ export type CompositionVjp<K extends MarkerName> = (composition: Composition<K>)
 /** Null if the composition has no derivative. */
 export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | null } = {
   argmax: null,
+  detach: null,
+  extreme: ({ g, operands: { x }, kept, marker: { axes } }) => ({
+    x: () => {
+      const isTaken = eq(indicesAlong(x, at(axes, 0), call("extreme")), keepAxes(at(kept, 0), axes, x));
+      return where(isTaken, keepAxes(only(g), axes, x), 0);
+    },
+  }),
+  paddedRows: ({ g, operands: { table, index }, marker: { padding = -1 } }) => ({
+    // Where an index is negative, nothing is added.
+    table: () =>
+      scatterAdd(filled(table, table.extents, 0), 0, ...rowsAt(0, where(eq(index, padding), -1, index), only(g))),
+    index: null,
+  }),
   // Of x between the bounds and on them; otherwise of the bound that was taken.
   clamp: ({ g, operands: { x, low, high }, outputs: [y = x], kept: [raised = x] }) => {
     const part = (of: TensorView, takes: TensorView): TensorView =>

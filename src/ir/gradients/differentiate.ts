@@ -287,13 +287,15 @@ function activeTensors({ ops, tensors, markers = [] }: FusionData, wrt: readonly
       compositionVjps[name] === null ? [] : outputs.map((id) => [id, Object.values<TensorId>(own)] as const),
     ),
   );
+  const stopped = new Set(markers.flatMap(({ name, outputs }) => (compositionVjps[name] === null ? outputs : [])));
   const reaches = (ids: readonly TensorId[], reached: ReadonlySet<TensorId>): boolean =>
     ids.some((id) => reached.has(id));
   return dependents(
     ops,
     wrt,
     (op, reached) =>
-      reaches(operands.get(op.output) ?? [], reached) || (!isBlocked(op, tensors) && reaches(op.inputs, reached)),
+      !stopped.has(op.output) &&
+      (reaches(operands.get(op.output) ?? [], reached) || (!isBlocked(op, tensors) && reaches(op.inputs, reached))),
   );
 }
 

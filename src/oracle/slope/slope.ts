@@ -172,7 +172,10 @@ function movedOutputs(
       operands: op.inputs.map((id) => valueAt(values, id)),
       results: outputsOf(op).map((id) => valueAt(values, id)),
     };
-    const results = continuedOp(op, op.inputs.map(now), evaluated, setting);
+    const held = setting.held.get(op.output);
+    if (held === "whole") continue;
+    const continued = continuedOp(op, op.inputs.map(now), evaluated, setting);
+    const results = held === undefined ? continued : continued.map((each) => heldAt(held, each, evaluated));
     outputsOf(op).forEach((id, i) => {
       const result = at(results, i);
       // Unchanged: what follows is so, too.
@@ -182,6 +185,23 @@ function movedOutputs(
     });
   }
   return of.map(now);
+}
+
+/** What the gradients take for constant: a detached tensor, or the rows that an index has read. */
+type Held = "whole" | number;
+
+function heldAt(
+  row: number,
+  result: OracleValue,
+  { operands, results }: { readonly operands: readonly OracleValue[]; readonly results: readonly OracleValue[] },
+): OracleValue {
+  const [index, before] = [oracleNumbers(at(operands, 1)), oracleNumbers(at(results, 0))];
+  const elements = oracleNumbers(result);
+  const width = elements.length / index.length;
+  return makeValue(result.dtype, result.shape, (_, flat) => ({
+    element: at(at(index, Math.floor(flat / width)) === row ? before : elements, flat),
+    bound: 0,
+  }));
 }
 
 // Evaluates ops one after the other, and keeps all values.
@@ -242,7 +262,13 @@ export function slopesAt(
   const joint = inDouble(withoutScales({ ...fusion, ...whole }));
   const clamps = (fusion.markers ?? []).filter(({ name }) => name === "clamp");
   const takesFirst = new Set(clamps.flatMap(({ kept, outputs }) => [...kept, ...outputs]));
-  const setting: Continuing = { tensors: joint.tensors, sizes, arithmetic: valuesOnly, takesFirst };
+  const held = new Map(
+    (fusion.markers ?? []).flatMap(({ name, outputs, padding = -1 }): (readonly [TensorId, Held])[] => {
+      const output = at(outputs, 0);
+      return name === "detach" ? [[output, "whole"]] : name === "paddedRows" ? [[output, padding]] : [];
+    }),
+  );
+  const setting: Continuing = { tensors: joint.tensors, sizes, arithmetic: valuesOnly, takesFirst, held };
   let point: { readonly weighted: Weighted; readonly values: Values; readonly derived: Values } | null = null;
   const gradients = pairs.map(({ gradient }) => gradient);
   const evaluate = (): NonNullable<typeof point> => {
@@ -299,6 +325,8 @@ interface Evaluated {
 interface Continuing extends Setting {
   /** The maxima and minima that take the first of two equal operands, as those of `clamp` do, rather than their mean. */
   readonly takesFirst: ReadonlySet<TensorId>;
+  /** Tensors that stay, as a whole or in part. */
+  readonly held: ReadonlyMap<TensorId, Held>;
 }
 
 /** Functions that are steps: near a value they are what they are there. */

@@ -1,8 +1,10 @@
 /** Calls of every composition, with every choice of its optional operands, and of what stretches. */
 import {
+  add,
   cast,
   clamp,
   crossEntropy,
+  cumsum,
   dropout,
   layerNorm,
   logSoftmax,
@@ -18,6 +20,7 @@ import {
   swiglu,
   varMean,
 } from "../../../src/ir/api/ops.ts";
+import { detached, extreme, paddedEmbedding } from "../../../src/ir/api/ops/compositions/own-gradients.ts";
 import type { TensorView } from "../../../src/ir/api/tensor-view.ts";
 
 export type Build = (...inputs: TensorView[]) => TensorView | readonly TensorView[];
@@ -31,6 +34,9 @@ const moments: Build = (x) => {
 
 /** A class of each row, which no small change of x changes. */
 const targets = (x: TensorView): TensorView => cast(mul(select(x, x.rank - 1, 0), 0.9), "int64");
+
+/** 0, 1, 2 and 3 down each column, whatever the table is. */
+const rowsOf = (table: TensorView): TensorView => cast(mul(cumsum(add(mul(table, 0), 1), 0), 0.999), "int64");
 
 /** 0, whatever x is. */
 const seed = (x: TensorView): TensorView => cast(mul(sum(x, [...x.extents.keys()]), 0), "int64");
@@ -66,4 +72,11 @@ export const compositionCases: readonly CompositionCase[] = [
   ["dropout", (x) => dropout(x, 0.3, seed(x)), [3, 4]],
   ["dropout of nothing", (x) => dropout(x, 0, seed(x)), [3, 4]],
   ["attention with dropout", (q, k, v) => sdpa(q, k, v, { dropout: { p: 0.3, seed: seed(q) }, causal: "topLeft" }).output, [3, 2], [3, 2], [3, 2]], // prettier-ignore
+];
+
+/** Those whose gradients are not those of their ops. */
+export const ownGradientCases: readonly CompositionCase[] = [
+  ["a factor that is detached", (x) => mul(x, detached(x)), [3, 4]],
+  ["an embedding with a row of padding", (table) => paddedEmbedding(table, rowsOf(table), 2), [4, 3]],
+  ["a maximum of which one element is taken", (x) => extreme(x, 1, "max")[0], [3, 4]],
 ];

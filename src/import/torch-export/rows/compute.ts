@@ -1,8 +1,9 @@
 /** Rows of ATen ops that contract, normalize and reduce. */
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { ne, clamp, eq, ge, gt, logicalAnd } from "../../../ir/api/ops/choices.ts";
+import { ne, clamp, eq, ge, gt, logicalAnd, where } from "../../../ir/api/ops/choices.ts";
 import { argmax, mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
 import { inDType, keepAxes } from "../../../ir/api/ops/compositions/compose.ts";
+import { extreme } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { linear, matmul, scaledMatmul, groupedMatmul } from "../../../ir/api/ops/contractions.ts";
@@ -183,6 +184,12 @@ function moments(o: NodeOperands): readonly [variance: TensorView, mean: TensorV
   return [kept(o, found.variance, axes, x), kept(o, found.mean, axes, x)];
 }
 
+/** The square root, whose slope at 0 is none. */
+function rootOf(x: TensorView): TensorView {
+  const isZero = eq(x, 0);
+  return where(isZero, 0, sqrt(where(isZero, 1, x)));
+}
+
 /** The index of the largest element along an axis, or of all; of negated elements that of the smallest one. */
 function extremeIndex(of: (x: TensorView) => TensorView): AtenRow {
   return (o) => {
@@ -196,12 +203,11 @@ function extremeIndex(of: (x: TensorView) => TensorView): AtenRow {
   };
 }
 
-/** The largest or smallest along an axis, and its index. */
-function extreme(value: typeof amax, of: (x: TensorView) => TensorView): AtenRow {
+function extremeRow(which: "max" | "min"): AtenRow {
   return (o) => {
     const x = o.tensor("self");
     const axis = axisIn(o.whole("dim"), x.rank);
-    return [value(x, [axis]), argmax(of(x), axis)].map((y) => kept(o, y, [axis], x));
+    return extreme(x, axis, which).map((y) => kept(o, y, [axis], x));
   };
 }
 
@@ -258,20 +264,20 @@ const alongAxes: Readonly<Record<string, AtenRow>> = {
   "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
   "any.default any.dim any.dims(self dim keepdim)": quantified(amax),
   "all.default all.dim all.dims(self dim keepdim)": quantified(amin),
-  "max.dim(self dim keepdim)": extreme(amax, (x) => x),
-  "min.dim(self dim keepdim)": extreme(amin, neg),
+  "max.dim(self dim keepdim)": extremeRow("max"),
+  "min.dim(self dim keepdim)": extremeRow("min"),
   "argmax.default(self dim keepdim)": extremeIndex((x) => x),
   "argmin.default(self dim keepdim)": extremeIndex(neg),
   "var.correction(self dim * correction keepdim) var.dim(self dim unbiased keepdim) var.default(self unbiased)": (o) =>
     moments(o)[0],
   "std.correction(self dim * correction keepdim) std.dim(self dim unbiased keepdim) std.default(self unbiased)": (o) =>
-    sqrt(moments(o)[0]),
+    rootOf(moments(o)[0]),
   "var_mean.correction(self dim * correction keepdim) var_mean.dim(self dim unbiased keepdim) var_mean.default(self unbiased)":
     (o) => moments(o),
   "std_mean.correction(self dim * correction keepdim) std_mean.dim(self dim unbiased keepdim) std_mean.default(self unbiased)":
     (o) => {
       const [variance, average] = moments(o);
-      return [sqrt(variance), average];
+      return [rootOf(variance), average];
     },
   "cumsum.default(self dim * dtype)": cumulative(cumsum),
   "cumprod.default(self dim * dtype)": cumulative(cumprod),

@@ -26,6 +26,7 @@ import { full } from "../../../ir/api/ops/creation.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
 import { fmod, pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import { detached } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { rotated } from "../../../ir/api/ops/compositions/rope.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
@@ -379,7 +380,11 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "masked_fill.Scalar masked_fill.Tensor(self mask value)": maskedFill,
   "clamp.default clamp.Tensor clamp_min.default(self min max) clamp_max.default(self max)": clampRow,
   "addcmul.default(self tensor1 tensor2 * value)": addcmul,
-  "alias.default detach.default contiguous.default clone.default lift_fresh_copy.default(self * memory_format)": copy,
+  "alias.default contiguous.default clone.default lift_fresh_copy.default(self * memory_format)": copy,
+  "detach.default": (o) => {
+    const value = o.value("self");
+    return value.kind === "tensor" && isFloat(value.view.dtype) ? detached(value.view) : value;
+  },
   "to.dtype(self dtype non_blocking copy * memory_format) to.device(self device dtype non_blocking copy)": convert,
   "to.other(self other non_blocking copy) type_as.default(self other)": convert,
   "to.dtype_layout(self * factory non_blocking copy) _to_copy.default(self * factory non_blocking)": convert,

@@ -2,11 +2,12 @@
 import type { Extent } from "../../../ir/api/extent.ts";
 import { ge, logicalXor, where } from "../../../ir/api/ops/choices.ts";
 import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
+import { paddedEmbedding } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { iota } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { cos, sin } from "../../../ir/api/ops/functions.ts";
 import { rowsAt } from "../../../ir/gradients/rules.ts";
-import { embedding, gather, indexSelect, scatterAdd } from "../../../ir/api/ops/indexing.ts";
+import { gather, indexSelect, scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { tril, triu } from "../../../ir/api/ops/ordered.ts";
 import { cat } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
@@ -70,7 +71,8 @@ function triangle(keep: typeof tril): AtenRow {
   return (o) => keep(asCount(o.tensor("self")), o.whole("diagonal", 0));
 }
 
-const embeddingRow: AtenRow = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
+const embeddingRow: AtenRow = (o) =>
+  paddedEmbedding(o.tensor("weight"), o.tensor("indices"), o.whole("padding_idx", -1));
 
 /** An index without axes is one of a single element. */
 const indexSelectRow: AtenRow = (o) => {
