@@ -1,9 +1,7 @@
 /** Views of tensors that readers of models share: each leaves a tensor that has the form already as it is. */
-import { type BinaryOperand, broadcast, cast, expand, linear, permute, reshape, where } from "../ir/api/ops.ts";
+import { type BinaryOperand, broadcast, cast, expand, permute, where } from "../ir/api/ops.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { constantValue, foldProduct } from "../ir/scalar/fold.ts";
 import { isComputed } from "../numerics/dtype.ts";
-import { at } from "../support/invariant.ts";
 import { readExtents } from "./manual/parts.ts";
 
 export function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
@@ -38,22 +36,4 @@ export function chosenBy(condition: TensorView, a: BinaryOperand, b: BinaryOpera
 /** A tensor of one axis as axis `axis` of `rank`, the others of extent 1. */
 export function alongAxis(tensor: TensorView, axis: number, rank: number): TensorView {
   return broadcastTo(tensor, rank, (each) => each !== axis);
-}
-
-/** Patches of images [N, C, h, w], side by side and as large as the kernel [O, C, kh, kw], times it: [N, O, h/kh, w/kw]. */
-export function patchesTimes(
-  images: TensorView,
-  kernel: TensorView,
-  bias: TensorView | null,
-  sizes: readonly number[],
-): TensorView {
-  const [batch, channels] = [at(images.extents, 0), at(images.extents, 1)];
-  const grid = sizes.map((size, i) => (constantValue(at(images.extents, 2 + i)) ?? 1) / size);
-  const cut = reshape(images, [batch, channels, ...grid.flatMap((count, i) => [count, at(sizes, i)])]);
-  const order = [0, ...grid.map((_, i) => 2 + 2 * i), 1, ...grid.map((_, i) => 3 + 2 * i)];
-  const length = foldProduct(kernel.extents.slice(1));
-  const patches = reshape(permute(cut, order), [batch, ...grid, length]);
-  const matrix = reshape(kernel, [at(kernel.extents, 0), length]);
-  const y = bias === null ? linear(patches, matrix) : linear(patches, matrix, bias);
-  return permute(y, [0, y.rank - 1, ...grid.map((_, i) => 1 + i)]);
 }

@@ -56,5 +56,5 @@ function isSum(op: Op): boolean {
 
 function isLinear(op: Op): boolean {
   if (op.kind === "Binary") return (op.op === "add" || op.op === "sub") && op.scalar === undefined;
-  return ["Set", "Cast", "Reshape", "Permute", "Slice", "Cat", "Expand"].includes(op.kind);
+  return ["Set", "Cast", "Reshape", "Squeeze", "Broadcast", "Permute", "Slice", "Cat", "Expand"].includes(op.kind);
 }

@@ -9,7 +9,7 @@ import { withGradients } from "./torch-files.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { dtypeArgument, float, modelFile, type WrittenDType, type WrittenNode } from "./written-model.ts";
-import { type Case, computed, flat, one, shapeOf, tensor, type Values } from "./written-row.ts";
+import { type Case, computed, flat, one, shapeOf, tensor } from "./written-row.ts";
 
 const x = tensor([
   [1, -2, 3],
@@ -27,7 +27,115 @@ const flags = tensor([1, 0, 1], "bool");
 const self = { self: "x" };
 const both = { self: "x", other: "y" };
 
+const equation = (text: string): object => ({ as_string: text });
+
 const cases: readonly Case[] = [
+  one("einsum.default", { x, y }, { equation: equation("ij,kj->ik"), tensors: ["x", "y"] }, [
+    [4, 6],
+    [7, 3],
+  ]),
+  one("einsum.default", { x, y }, { equation: equation("...a, ...a"), tensors: ["x", "y"] }, [4, 3]),
+  one("einsum.default", { x, y, row }, { equation: equation("ij,ij,j->ji"), tensors: ["x", "y", "row"] }, [
+    [2, 2],
+    [-8, 4],
+    [18, -3],
+  ]),
+  one("einsum.default", { x, row }, { equation: equation("ij,k->k"), tensors: ["x", "row"] }, [5.5, 11, 16.5]),
+  one("einsum.default", { row }, { equation: equation("i->"), tensors: ["row"] }, 6),
+  one(
+    "conv1d.padding",
+    { x: tensor([[[1, -2, 3]]]), w: tensor([[[1, 10]]]) },
+    { input: "x", weight: "w", stride: [1], padding: equation("same") },
+    [[[-19, 28, 3]]],
+  ),
+  one(
+    "conv1d.default",
+    { x: tensor([[1, -2, 3]]), w: tensor([[[1, 10, 100]]]), b: tensor([0.5]) },
+    { input: "x", weight: "w", bias: "b", stride: [2], padding: [1], dilation: [1], groups: 1 },
+    [[-189.5, 28.5]],
+  ),
+  one(
+    "convolution.default",
+    { x: tensor([[[1, -2, 3]]]), w: tensor([[[1, 10]]]) },
+    { input: "x", weight: "w", stride: [1], padding: [0], dilation: [2], transposed: false, groups: 1 },
+    [[[31]]],
+  ),
+  one(
+    "batch_norm.default",
+    { x, m: tensor([1, 0, 1]), v: tensor([4, 1, 0.25]), w: tensor([1, 2, 3]), b: row },
+    { input: "x", weight: "w", bias: "b", running_mean: "m", running_var: "v", training: false, momentum: 0.1, eps: 0 },
+    [
+      [1, -2, 15],
+      [0.75, 10, -9],
+    ],
+  ),
+  one(
+    "group_norm.default",
+    { x: tensor([[[1], [3], [-5], [5]]]), w: tensor([1, 2, 1, 2]), b: tensor([0, 0, 1, 1]) },
+    { input: "x", num_groups: 2, weight: "w", bias: "b", eps: 0 },
+    [[[-1], [2], [0], [3]]],
+  ),
+  {
+    op: "native_group_norm.default",
+    given: { x: tensor([[[1], [3], [-5], [5]]]) },
+    inputs: { input: "x", weight: null, bias: null, N: 1, C: 4, HxW: 1, group: 2, eps: 0 },
+    results: [["float", [[[-1], [1], [-1], [1]]]]],
+  },
+  {
+    op: "meshgrid.indexing",
+    given: { row, y: tensor([4, 5]) },
+    inputs: { tensors: ["row", "y"], indexing: equation("xy") },
+    results: [
+      [
+        "float",
+        [
+          [1, 2, 3],
+          [1, 2, 3],
+        ],
+      ],
+      [
+        "float",
+        [
+          [4, 4, 4],
+          [5, 5, 5],
+        ],
+      ],
+    ],
+  },
+  one("max.other", { x, row }, { self: "x", other: "row" }, [
+    [1, 2, 3],
+    [1, 4, 3],
+  ]),
+  one("min.other", { x, row }, { self: "x", other: "row" }, [
+    [1, -2, 3],
+    [0.5, 2, -1],
+  ]),
+  one("tile.default", { row }, { self: "row", dims: [2, 1] }, [
+    [1, 2, 3],
+    [1, 2, 3],
+  ]),
+  one("tile.default", { x }, { self: "x", dims: [2] }, [
+    [1, -2, 3, 1, -2, 3],
+    [0.5, 4, -1, 0.5, 4, -1],
+  ]),
+  one("reshape_as.default", { row, y: tensor([[0], [0], [0]]) }, { self: "row", other: "y" }, [[1], [2], [3]]),
+  one("unfold.default", { x }, { self: "x", dimension: 1, size: 2, step: 1 }, [
+    [
+      [1, -2],
+      [-2, 3],
+    ],
+    [
+      [0.5, 4],
+      [4, -1],
+    ],
+  ]),
+  one("unfold.default", { x }, { self: "x", dimension: 0, size: 1, step: 3 }, [[[1], [-2], [3]]]),
+  one("linalg_vector_norm.default", { x }, { self: "x", ord: 1, dim: [1] }, [6, 5.5]),
+  one("linalg_vector_norm.default", { x }, { self: "x", ord: { as_float: "Infinity" }, dim: [0], keepdim: true }, [
+    [1, 4, 3],
+  ]),
+  one("linalg_vector_norm.default", { y: tensor([[3, 4]]) }, { self: "y" }, 5),
+  one("linalg_vector_norm.default", { y: tensor([3, 4, 5]) }, { self: "y", ord: 3 }, 6),
   one("add.Tensor", { x, y }, { ...both, alpha: 2 }, [
     [5, 2, 7],
     [8.5, 5, 1],
@@ -542,47 +650,6 @@ describe("rows", () => {
         });
       });
     }
-  });
-
-  it("a convolution of patches, of several channels, features and images", () => {
-    const numbers = (shape: readonly number[], from: number): Values => {
-      const [first, ...others] = shape;
-      if (first === undefined) return Math.sin(from);
-      return Array.from({ length: first }, (_, i) => numbers(others, from * 3.7 + i + 1));
-    };
-    const [images, kernel, bias] = [numbers([2, 3, 4, 6], 1), numbers([5, 3, 2, 3], 2), numbers([5], 3)];
-    const at = (values: Values, ...index: readonly number[]): number => {
-      const found = index.reduce<Values>((each, i) => (typeof each === "number" ? each : (each[i] ?? NaN)), values);
-      return typeof found === "number" ? found : NaN;
-    };
-    const range = (count: number): readonly number[] => [...Array(count).keys()];
-    const wanted = range(2).map((n) =>
-      range(5).map((f) =>
-        range(2).map((row) =>
-          range(2).map((column) =>
-            range(18).reduce(
-              (sum, k) => {
-                const [c, i, j] = [Math.floor(k / 6), Math.floor(k / 3) % 2, k % 3];
-                return sum + at(images, n, c, 2 * row + i, 3 * column + j) * at(kernel, f, c, i, j);
-              },
-              at(bias, f),
-            ),
-          ),
-        ),
-      ),
-    );
-    const [found] = computed(
-      one(
-        "convolution.default",
-        { x: tensor(images), w: tensor(kernel), b: tensor(bias) },
-        { input: "x", weight: "w", bias: "b", stride: [2, 3], padding: [0, 0], dilation: [1, 1], groups: 1 },
-        wanted,
-      ),
-      false,
-    );
-    flat(wanted).forEach((each, k) => {
-      expect(Number(found?.data[k])).toBeCloseTo(each, 5);
-    });
   });
 
   it("a parameter that no derivative reaches has no gradient, unless it is asked for", () => {

@@ -66,7 +66,7 @@ export function computed({ op, inputs, given, results }: Case, asConstants: bool
               op,
               inputs,
               outputs: Object.fromEntries(results.map(([dtype, values], i) => [`r${i}`, [dtype, shapeOf(values)]])),
-              list: /^(?:split|chunk|unbind)/u.test(op),
+              list: /^(?:split|chunk|unbind|meshgrid)/u.test(op),
             },
           ],
           outputs: names,

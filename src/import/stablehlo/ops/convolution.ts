@@ -1,8 +1,10 @@
-/** Convolutions whose windows do not overlap, such as a patch embedding: a contraction over each window. */
-import { matmul, reshape, cast, squeeze } from "../../../ir/api/ops.ts";
+/** Convolutions and contractions. */
+import { cast } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
-import { patchesTimes, permutedTo, withAxes } from "../../views.ts";
+import { type AxisPairs, contract } from "../../contract.ts";
+import { convolve, type Windows } from "../../convolution.ts";
+import { permutedTo } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { cutTo, dtypeIn, type MlirValue, ownWhole } from "../value.ts";
 import {
@@ -15,7 +17,6 @@ import {
   resultType,
   readRow,
 } from "./reading.ts";
-import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 
 /** `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each axis of the operand, the kernel and the result is. */
@@ -33,13 +34,24 @@ function labelsOf(reading: Reading): readonly (readonly string[])[] {
   return refuse(reading, "dimension numbers of another form", "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]");
 }
 
-/** Whether a list of the window has this number everywhere, or is left out. */
-function isAll(reading: Reading, pretty: string, generic: string, value: number): boolean {
+/** A list of the window: `stride = [2, 2]` or `window_strides`; two numbers for each axis of the padding. */
+function windowList(
+  reading: Reading,
+  pretty: string,
+  generic: string,
+  length: number,
+  plain: number,
+): readonly number[] {
   const window = attributeOf(reading.op, "window");
   const attribute: Attribute | null | undefined =
     window?.kind === "group" ? window.entries.get(pretty) : attributeOf(reading.op, generic);
   const found = attribute === null || attribute === undefined ? [] : numbersIn(attribute);
-  return found?.every((each) => each === value) ?? false;
+  if (found?.length === length) return found;
+  // `dense<1>` and an empty list stand for all.
+  const [all = plain] = found ?? [];
+  return (found?.length ?? 2) < 2
+    ? Array.from({ length }, () => all)
+    : refuse(reading, `a ${generic} of another form`, `${length} numbers`);
 }
 
 function convolution(reading: Reading): MlirValue {
@@ -47,28 +59,28 @@ function convolution(reading: Reading): MlirValue {
   const [value, kernel] = [operandAt(reading), operandAt(reading, 1)];
   const [own = [], weights = [], result = []] = labelsOf(reading);
   const spatial = own.filter((label) => /^\d+$/u.test(label));
-  const window = attributeOf(op, "window");
-  const stride = window?.kind === "group" ? window.entries.get("stride") : attributeOf(op, "window_strides");
-  const steps = stride === null || stride === undefined ? spatial.map(() => 1) : (numbersIn(stride) ?? []);
-  const sizes = spatial.map((label) => at(kernel.type.shape, weights.indexOf(label)));
-  const counts = spatial.map((label, i) => at(value.type.shape, own.indexOf(label)) / at(sizes, i));
-  const isPlain =
-    isAll(reading, "pad", "padding", 0) &&
-    isAll(reading, "lhs_dilate", "lhs_dilation", 1) &&
-    isAll(reading, "rhs_dilate", "rhs_dilation", 1) &&
-    isAll(reading, "reverse", "window_reversal", 0) &&
-    number(reader, op, ["batch_group_count"], 1) === 1 &&
-    number(reader, op, ["feature_group_count"], 1) === 1;
-  if (!isPlain || steps.some((step, i) => step !== sizes[i]) || !counts.every(Number.isInteger)) {
-    return refuse(
-      reading,
-      "windows that overlap, or are padded or dilated",
-      "windows side by side, as of a patch embedding",
-    );
+  const list = (pretty: string, generic: string, plain: number, each = 1): readonly number[] =>
+    windowList(reading, pretty, generic, each * spatial.length, plain);
+  const isForward =
+    list("lhs_dilate", "lhs_dilation", 1).every((step) => step === 1) &&
+    list("reverse", "window_reversal", 0).every((flag) => flag === 0) &&
+    number(reader, op, ["batch_group_count"], 1) === 1;
+  if (!isForward) {
+    return refuse(reading, "a dilated operand, a reversed window or groups of a batch", "a convolution, forward");
   }
-  const inputs = kernel.type.shape[weights.indexOf("i")];
+  const widths = list("pad", "padding", 0, 2);
+  const groups = number(reader, op, ["feature_group_count"], 1);
+  const windows: Windows = {
+    stride: list("stride", "window_strides", 1),
+    padding: spatial.map((_, i) => [at(widths, 2 * i), at(widths, 2 * i + 1)]),
+    dilation: list("rhs_dilate", "rhs_dilation", 1),
+    groups,
+  };
+  const inputs = kernel.type.shape[weights.indexOf("i")] ?? 0;
   const features = at(value.type.shape, own.indexOf("f"));
-  if (features !== inputs) contradicted(reading, `${features} features`, "as many as the kernel has");
+  if (features !== inputs * groups) {
+    contradicted(reading, `${features} features`, "as many as the kernel has, in all groups");
+  }
   return madeValue(reading, () => {
     const dtype = dtypeIn(resultType(reading));
     const [x, w] = [ownWhole(reading, value), ownWhole(reading, kernel)];
@@ -79,26 +91,20 @@ function convolution(reading: Reading): MlirValue {
     };
     const places = ["b", "f", ...spatial];
     const [images, kernels] = [inOrder(x, own, places), inOrder(w, weights, ["o", "i", ...spatial])];
-    return inOrder(cutTo(resultType(reading), patchesTimes(images, kernels, null, sizes)), places, result);
+    return inOrder(cutTo(resultType(reading), convolve(images, kernels, null, windows)), places, result);
   });
 }
 
 export const convolutionRows: Readonly<Record<string, ReadRow>> = {
-  "stablehlo.convolution": readRow(convolution, "as a patch embedding: windows side by side"),
+  "stablehlo.convolution": readRow(convolution, "forward"),
 };
 
 /* Contractions as `matmul`: any batch, contracted and free axes, in any order. */
 
-/** Axes of both operands, in pairs. */
-interface Pairs {
-  readonly left: readonly number[];
-  readonly right: readonly number[];
-}
-
-const noPairs: Pairs = { left: [], right: [] };
+const noPairs: AxisPairs = { left: [], right: [] };
 
 /** `batching_dims = [0] x [0], contracting_dims = [2] x [1]`, or the fields of `#stablehlo.dot<..>`. */
-function pairsOf(reading: Reading, pretty: string, field: string): Pairs {
+function pairsOf(reading: Reading, pretty: string, field: string): AxisPairs {
   const { op } = reading;
   const short = attributeOf(op, pretty);
   if (short?.kind === "sequence") {
@@ -117,7 +123,7 @@ function numbersOfEntry(attribute: Attribute | undefined): readonly number[] {
   return attribute === undefined ? [] : (numbersIn(attribute) ?? []);
 }
 
-function checkedPairs(reading: Reading, pairs: Pairs): Pairs {
+function checkedPairs(reading: Reading, pairs: AxisPairs): AxisPairs {
   const { reader, op } = reading;
   const [left, right] = [operandAt(reading), operandAt(reading, 1)];
   requireAxes(reader, op, pairs.left, left.type.shape.length);
@@ -141,46 +147,17 @@ function dot(reading: Reading): MlirValue {
   return contraction(reading, noPairs, checkedPairs(reading, { left: [left], right: [0] }));
 }
 
-/** [batch, free of the left, contracted] x [batch, contracted, free of the right]. */
-function contraction(reading: Reading, batch: Pairs, contracted: Pairs): MlirValue {
+function contraction(reading: Reading, batch: AxisPairs, contracted: AxisPairs): MlirValue {
   const [left, right] = [operandAt(reading), operandAt(reading, 1)];
-  const [freeLeft, freeRight] = [
-    freeAxes(left, [...batch.left, ...contracted.left]),
-    freeAxes(right, [...batch.right, ...contracted.right]),
-  ];
-  const { shape } = resultType(reading);
   const dtype = dtypeIn(resultType(reading));
-  const extents = (value: MlirValue, own: readonly number[]): readonly number[] =>
-    own.map((axis) => at(value.type.shape, axis));
   return madeValue(reading, () => {
     // A wider result is computed in its dtype, of the same products.
     const wide = (value: MlirValue): TensorView => {
       const tensor = ownWhole(reading, value);
       return tensor.dtype === dtype ? tensor : cast(tensor, dtype);
     };
-    const depth = elementCount(extents(left, contracted.left));
-    let a = permutedTo(wide(left), [...batch.left, ...freeLeft, ...contracted.left]);
-    let b = permutedTo(wide(right), [...batch.right, ...contracted.right, ...freeRight]);
-    const batches = extents(left, batch.left);
-    if (contracted.left.length !== 1) a = reshape(a, [...batches, ...extents(left, freeLeft), depth]);
-    if (contracted.right.length !== 1 || freeRight.length !== 1) {
-      b = reshape(b, [...batches, depth, elementCount(extents(right, freeRight))]);
-    }
-    const firstFree = batches.length;
-    if (freeLeft.length === 0) a = withAxes(a, firstFree, 1);
-    // All free axes but the last are batch axes, along which the right operand repeats: a matrix does so as it is.
-    else if (firstFree > 0) b = withAxes(b, firstFree, freeLeft.length - 1);
-    const product = cutTo(resultType(reading), matmul(a, b));
-    if (freeLeft.length > 0 && freeRight.length === 1) return product;
-    const rest = freeLeft.length === 0 ? [firstFree] : [];
-    const dropped = freeRight.length === 0 ? [...rest, product.rank - 1] : rest;
-    if (freeRight.length < 2) return squeeze(product, dropped);
-    return reshape(product, shape);
+    return cutTo(resultType(reading), contract(wide(left), wide(right), batch, contracted));
   });
-}
-
-function freeAxes({ type }: MlirValue, used: readonly number[]): readonly number[] {
-  return type.shape.flatMap((_, axis) => (used.includes(axis) ? [] : [axis]));
 }
 
 export const contractionRows: Readonly<Record<string, ReadRow>> = {

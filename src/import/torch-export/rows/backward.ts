@@ -18,9 +18,9 @@ import { rowsAt, zerosAround } from "../../../ir/gradients/rules.ts";
 import { call } from "../../../ir/ops/call.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { patchesTimes } from "../../views.ts";
+import { convolve } from "../../convolution.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { requireLastAxis, strideOfPatches } from "./compute.ts";
+import { requireLastAxis, windowsOf } from "./compute.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { sliceRangeOf, scalarIn } from "./shape.ts";
 
@@ -98,10 +98,10 @@ const selectBackward: AtenRow = (o) => {
   return zerosAround(unsqueeze(g, axis), zeros(o.fusion, extents, g.dtype), range, axis);
 };
 
-/** The gradients of images, kernel and bias of patches: those of the forward pass, which itself is not computed. */
+/** The gradients of images, kernel and bias: those of the forward pass, which itself is not computed. */
 const convolutionBackward: AtenRow = (o) => {
   const [g, images, kernel] = [o.tensor("grad_output"), o.tensor("input"), o.tensor("weight")];
-  const y = patchesTimes(images, kernel, null, strideOfPatches(o, images, kernel));
+  const y = convolve(images, kernel, null, windowsOf(o, images, kernel));
   const [dx = null, dw = null] = gradients(o.fusion, { of: [y], cotangents: [g], wrt: [images, kernel] });
   const others = [...g.extents.keys()].filter((axis) => axis !== 1);
   return [dx, dw, sum(g, others)].slice(0, o.node.outputs.length);

@@ -8,16 +8,20 @@ import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { linear, matmul, scaledMatmul, groupedMatmul } from "../../../ir/api/ops/contractions.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
-import { sqrt, floor, logicalNot, neg } from "../../../ir/api/ops/functions.ts";
+import { abs, floor, logicalNot, neg, rsqrt, sqrt } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum, argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
+import { pow } from "../../../ir/api/ops/powers.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
-import { permute, reshape } from "../../../ir/api/ops/views.ts";
+import { permute, reshape, squeeze } from "../../../ir/api/ops/views.ts";
 import { fusionState } from "../../../ir/api/handle.ts";
 import { TensorView } from "../../../ir/api/tensor-view.ts";
-import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
+import { constantValue, extentsDiffer, foldCeilDiv, foldProduct } from "../../../ir/scalar/fold.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { patchesTimes, withAxes } from "../../views.ts";
+import { convolve, type Windows } from "../../convolution.ts";
+import { alongAxis, withAxes } from "../../views.ts";
+import { einsum } from "./einsum.ts";
 import { asCount, factorIn, raised } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows, isResults, type RowResult } from "./row.ts";
 import { reshaped } from "./shape.ts";
@@ -86,33 +90,35 @@ const addmm: AtenRow = (o) => {
 
 const baddbmm: AtenRow = (o) => addedTo(o, matmul(o.tensor("batch1"), o.tensor("batch2")));
 
-/** A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them. */
 const convolution: AtenRow = (o) => {
-  const [x, weight] = [o.tensor("input"), o.tensor("weight")];
-  return patchesTimes(x, weight, o.tensorOr("bias"), strideOfPatches(o, x, weight));
+  const [given, weight] = [o.tensor("input"), o.tensor("weight")];
+  // One image, without an axis for several.
+  const isSingle = given.rank === weight.rank - 1;
+  const x = isSingle ? withAxes(given, 0, 1) : given;
+  const y = convolve(x, weight, o.tensorOr("bias"), windowsOf(o, x, weight));
+  return isSingle ? squeeze(y, [0]) : y;
 };
 
-/** Throws `model-unsupported` for another convolution. */
-export function strideOfPatches(o: NodeOperands, x: TensorView, weight: TensorView): readonly number[] {
-  const axes = weight.rank - 2;
-  const every = (name: string, fallback: number): readonly number[] => {
-    const given = o.wholes(name, [fallback]);
-    return Array.from({ length: axes }, (_, i) => given[i] ?? at(given, 0));
-  };
-  const sizes = [...x.extents.slice(1), ...weight.extents].map(constantValue);
+/** Throws `model-unsupported` for a transposed convolution, and for extents that are not known. */
+export function windowsOf(o: NodeOperands, x: TensorView, weight: TensorView): Windows {
   const kernel = weight.extents.slice(2).map(constantValue);
-  const images = x.extents.slice(2).map(constantValue);
-  const stride = every("stride", 1);
-  const isPatch = kernel.every((extent, i) => extent === stride[i] && (images[i] ?? 1) % (extent ?? 1) === 0);
-  const isPlain = every("padding", 0).every((width) => width === 0) && every("dilation", 1).every((step) => step === 1);
-  if (o.flag("transposed", false)) return o.refuse("a transposed convolution", "a convolution of patches");
-  if (sizes.includes(null) || !isPatch || !isPlain || o.whole("groups", 1) !== 1 || x.rank !== axes + 2) {
-    return o.refuse(
-      `a kernel of [${kernel.join(", ")}] with stride [${stride.join(", ")}]`,
-      "patches: a kernel as large as its stride, which divides the image, without padding, dilation or groups",
-    );
+  const every = (name: string, fallback: number): readonly number[] => {
+    const list = o.wholes(name, [fallback]);
+    return kernel.map((_, i) => list[i] ?? at(list, 0));
+  };
+  if (o.flag("transposed", false)) return o.refuse("a transposed convolution", "a convolution");
+  const sizes = [...x.extents.slice(2), ...weight.extents].map(constantValue);
+  if (sizes.includes(null) || x.rank !== weight.rank) {
+    return o.refuse("a convolution of sizes that export left open", "sizes of images that are numbers");
   }
-  return stride;
+  const dilation = every("dilation", 1);
+  const word = o.text("padding", "");
+  const padding = kernel.map((size, i): readonly [number, number] => {
+    if (word === "") return [at(every("padding", 0), i), at(every("padding", 0), i)];
+    const reach = word === "same" ? at(dilation, i) * ((size ?? 1) - 1) : 0;
+    return [Math.floor(reach / 2), Math.ceil(reach / 2)];
+  });
+  return { stride: every("stride", 1), padding, dilation, groups: o.whole("groups", 1) };
 }
 
 /** The norms of Braid are over the last axis. */
@@ -132,6 +138,36 @@ function withStatistics({ node, fusion }: NodeOperands, y: TensorView): RowResul
   const builder = fusion[fusionState];
   const { kept = [] } = builder.markers.findLast(({ outputs }) => outputs.includes(y.id)) ?? {};
   return [y, ...kept.map((id) => withAxes(new TensorView({ builder, id }), y.rank - 1, 1))];
+}
+
+/** Each channel, axis 1, times a scale and with an offset. */
+function onChannels(x: TensorView, scale: TensorView | null, offset: TensorView | null): TensorView {
+  const scaled = scale === null ? x : mul(x, alongAxis(scale, 1, x.rank));
+  return offset === null ? scaled : add(scaled, alongAxis(offset, 1, x.rank));
+}
+
+/** With the statistics of training, which are constants: of each channel. */
+const batchNorm: AtenRow = (o) => {
+  if (o.flag("training", false)) return o.refuse("batch norm in training", "a model in eval mode");
+  const [x, mean, variance] = [o.tensor("input"), o.tensor("running_mean"), o.tensor("running_var")];
+  const deviation = rsqrt(add(variance, o.number("eps", 1e-5)));
+  const normal = onChannels(onChannels(x, null, neg(mean)), deviation, null);
+  return firstOf(o, onChannels(normal, o.tensorOr("weight"), o.tensorOr("bias")));
+};
+
+const groupNorm: AtenRow = (o) => {
+  const x = o.tensor("input");
+  const groups = o.whole(o.has("group") ? "group" : "num_groups");
+  const rest = foldProduct([at(x.extents, 1), ...x.extents.slice(2)]);
+  const length = foldCeilDiv(rest, constant(groups));
+  const rows = reshape(x, [at(x.extents, 0), groups, length]);
+  const normal = reshape(layerNorm(rows, null, null, o.number("eps", 1e-5)), x.extents);
+  return firstOf(o, onChannels(normal, o.tensorOr("weight"), o.tensorOr("bias")));
+};
+
+/** The first result of a node; the further ones, what it keeps for its gradient, are not computed. */
+function firstOf({ node }: NodeOperands, y: TensorView): RowResult {
+  return node.outputs.map((_, i) => (i === 0 ? y : null));
 }
 
 /** Without eps it is the spacing of the dtype at 1, as in PyTorch. */
@@ -168,6 +204,15 @@ function reduction(apply: (x: TensorView, axes: readonly number[], o: NodeOperan
     return axes.length === 0 ? x : kept(o, apply(x, axes, o), axes, x);
   };
 }
+
+const vectorNorm = reduction((x, axes, o) => {
+  const order = o.number("ord", 2);
+  if (order === Infinity) return amax(abs(x), axes);
+  if (order === -Infinity) return amin(abs(x), axes);
+  if (order === 0) return sum(inDType(ne(x, 0), x.dtype), axes);
+  if (order === 1) return sum(abs(x), axes);
+  return order === 2 ? sqrt(sum(mul(x, x), axes)) : pow(sum(pow(abs(x), order), axes), 1 / order);
+});
 
 /** Integers as floats of the result. */
 function inFloat(o: NodeOperands, x: TensorView): TensorView {
@@ -246,7 +291,14 @@ const products: Readonly<Record<string, AtenRow>> = {
   "bmm.default(self mat2)": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
   "addmm.default(self mat1 mat2 * beta alpha)": addmm,
   "baddbmm.default(self batch1 batch2 * beta alpha)": baddbmm,
-  "conv1d.default conv2d.default(input weight bias stride padding dilation groups)": convolution,
+  "batch_norm.default(input weight bias running_mean running_var training momentum eps cudnn_enabled)": batchNorm,
+  "_native_batch_norm_legit_no_training.default(input weight bias running_mean running_var momentum eps)": batchNorm,
+  "group_norm.default(input num_groups weight bias eps cudnn_enabled)": groupNorm,
+  "native_group_norm.default(input weight bias N C HxW group eps)": groupNorm,
+  "einsum.default(equation tensors * path)": einsum,
+  "linalg_vector_norm.default(self ord dim keepdim * dtype) norm.ScalarOpt_dim(self ord dim keepdim)": vectorNorm,
+  "conv1d.default conv2d.default conv3d.default(input weight bias stride padding dilation groups)": convolution,
+  "conv1d.padding conv2d.padding conv3d.padding(input weight bias stride padding dilation groups)": convolution,
   "convolution.default(input weight bias stride padding dilation transposed output_padding groups)": convolution,
   "layer_norm.default native_layer_norm.default(input normalized_shape weight bias eps cudnn_enable)": layerNormRow,
   "rms_norm.default _fused_rms_norm.default(input normalized_shape weight eps)": rmsNormRow,

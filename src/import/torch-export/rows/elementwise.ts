@@ -345,7 +345,9 @@ function extentsFit(small: TensorView, { extents }: TensorView): boolean {
 export const atenElementwiseRows: AtenRows = atenRows({
   ...Object.fromEntries(sameUnaries.map(([name, apply]) => [`${name}.default`, unary(apply)])),
   "sign.default sgn.default": unary(signOf),
-  ...Object.fromEntries(sameExtremes.map(([name, apply]) => [`${name}.default(self other)`, binary(apply)])),
+  ...Object.fromEntries(
+    sameExtremes.map(([name, apply]) => [`${name}.default ${name.slice(0, 3)}.other(self other)`, binary(apply)]),
+  ),
   ...Object.fromEntries(
     sameComparisons.map(([name, apply]) => [`${name}.Tensor ${name}.Scalar(self other)`, binary(apply)]),
   ),
@@ -359,10 +361,11 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "logical_not.default": predicate((x) => functions.logicalNot(toBool(x))),
   "bitwise_not.default": not,
   "add.Tensor add.Scalar(self other alpha)": scaled(add),
-  "sub.Tensor sub.Scalar(self other alpha)": scaled(sub),
+  "sub.Tensor sub.Scalar subtract.Tensor subtract.Scalar(self other alpha)": scaled(sub),
   "rsub.Tensor rsub.Scalar(self other alpha)": scaled(sub, true),
-  "mul.Tensor mul.Scalar(self other)": multiply,
+  "mul.Tensor mul.Scalar multiply.Tensor multiply.Scalar(self other)": multiply,
   "div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode true_divide.Tensor(self other * rounding_mode)": divide,
+  "divide.Tensor divide.Scalar divide.Tensor_mode divide.Scalar_mode(self other * rounding_mode)": divide,
   "floor_divide.default floor_divide.Scalar(self other)": floorDivide,
   "remainder.Tensor remainder.Scalar remainder.Scalar_Tensor(self other)": modulo,
   "pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar(self exponent)": power,

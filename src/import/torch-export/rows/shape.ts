@@ -10,7 +10,7 @@ import { rowsAt } from "../../../ir/gradients/rules.ts";
 import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
-import { permutedTo, withAxes } from "../../views.ts";
+import { alongAxis, permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import { castNumber } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
@@ -242,15 +242,46 @@ const unbind: AtenRow = (o) => {
   return Array.from({ length: count }, (_, i) => select(x, axis, i));
 };
 
+/** `tile` calls the counts dims, of which there may be fewer than axes: those of the last ones. */
 const repeat: AtenRow = (o) => {
-  const times = o.wholes("repeats");
+  const counts = o.wholes(o.has("dims") ? "dims" : "repeats");
   const given = o.tensor("self");
+  const times = [...Array.from({ length: Math.max(0, given.rank - counts.length) }, () => 1), ...counts];
   let x = withAxes(given, 0, times.length - given.rank);
   times.forEach((count, axis) => {
     const copies = Array.from({ length: count }, () => x);
     if (count !== 1) x = cat(copies, axis);
   });
   return x;
+};
+
+const meshgrid: AtenRow = (o) => {
+  const given = o.tensors("tensors").map((x) => withAxes(x, 0, 1 - x.rank));
+  const extents = given.map((x) => at(x.extents, 0));
+  const grids = given.map((x, axis) => expanded(o, alongAxis(x, axis, given.length), extents));
+  if (o.text("indexing", "ij") === "ij" || given.length < 2) return grids;
+  return grids.map((grid) => permutedTo(grid, [1, 0, ...grid.extents.slice(2).map((_, i) => 2 + i)]));
+};
+
+/** The windows of an axis stand in its place, and their elements along a new last axis. */
+const windows: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dimension"), x.rank);
+  const [size, step] = [o.whole("size"), o.whole("step")];
+  const extent = constantValue(at(x.extents, axis));
+  if (extent === null) return o.refuse("unfold of a symbolic size", "a size that is known");
+  const count = Math.floor((extent - size) / step) + 1;
+  const elements = Array.from({ length: size }, (_, first) => {
+    const starts = x.extents.map((_each, i) => (i === axis ? first : 0));
+    const stops = x.extents.with(axis, constant(first + (count - 1) * step + 1));
+    return slice(
+      x,
+      starts,
+      stops,
+      x.extents.map((_each, i) => (i === axis ? step : 1)),
+    );
+  });
+  return stacked(elements, x.rank);
 };
 
 const padRow: AtenRow = (o) => {
@@ -274,6 +305,9 @@ export const atenShapeRows: AtenRows = atenRows({
   "t.default mT.default": lastTwo,
   "numpy_T.default": (o) => permutedTo(o.tensor("self"), [...o.tensor("self").extents.keys()].toReversed()),
   "expand.default(self size)": (o) => expanded(o, o.tensor("self"), o.sizes("size")),
+  "reshape_as.default(self other)": (o) => reshaped(o, o.tensor("self"), o.tensor("other").extents),
+  "meshgrid.default meshgrid.indexing(tensors * indexing)": meshgrid,
+  "unfold.default(self dimension size step)": windows,
   "expand_as.default(self other)": (o) => expanded(o, o.tensor("self"), o.tensor("other").extents),
   "unsqueeze.default(self dim)": unsqueezeRow,
   "squeeze.default squeeze.dim squeeze.dims(self dim)": squeezeRow,
@@ -289,7 +323,7 @@ export const atenShapeRows: AtenRows = atenRows({
     splitRow,
   "chunk.default(self chunks dim)": chunkRow,
   "unbind.int(self dim)": unbind,
-  "repeat.default(self repeats)": repeat,
+  "repeat.default(self repeats) tile.default(self dims)": repeat,
   "repeat_interleave.self_int(self repeats dim * output_size)": (o) => {
     const x = o.tensor("self");
     const flat = o.has("dim") ? x : reshaped(o, x, [foldProduct(x.extents)]);
