@@ -253,7 +253,12 @@ function valueIn(facts: Facts, space: Space, name: string): NodeValue {
 function buildNode(facts: Facts, space: Space, node: GraphNode): void {
   const row = rows.get(node.target);
   if (row === undefined) {
-    unsupportedNode(node, `Braid has no op for ${node.target}`, node.target, "the ops of docs/import-pytorch.md");
+    unsupportedNode(
+      node,
+      `Braid has no op for ${node.target}`,
+      node.target,
+      "the ops of docs/import-pytorch.md, which exported.run_decompositions() may make of it",
+    );
   }
   const building: Building = {
     fusion: space.fusion,

@@ -172,7 +172,7 @@ export function readFxText(text: string, file = "model"): ExportedProgram {
   }));
   return {
     path: file,
-    graph: { inputs, tensors, ranges: new Map(), ...withoutInPlace(read, outputs) },
+    graph: { inputs, tensors, ranges: new Map(), ...withoutInPlace({ nodes: read, outputs, inputs }) },
     payloads: new Map(),
   };
 }

@@ -121,7 +121,7 @@ export function readGraph(document: Json): ExportedGraph {
   const signature = field(graphModule, "signature");
   return {
     inputs: listIn(field(signature, "input_specs")).map(readInput),
-    outputs: listIn(field(signature, "output_specs")).map(readOutput),
+    outputs: listIn(field(signature, "output_specs")).flatMap(readOutput),
     nodes: listIn(field(graph, "nodes")).map(readNode),
     tensors: new Map(fieldsIn(field(graph, "tensor_values")).map(([name, each]) => [name, readMeta(each)])),
     ranges: new Map(
@@ -175,15 +175,17 @@ function readInput(spec: Json): GraphInput {
   }
 }
 
-function readOutput(spec: Json): string {
+/** The name of the value; nothing for None. */
+function readOutput(spec: Json): readonly string[] {
   const [kind, body] = variantIn(spec);
   if (kind !== "user_output" && kind !== "loss_output") {
     return unsupportedPart(spec, `an output of kind ${kind}`, "a model in eval mode that changes no buffer");
   }
   const argument = field(body, "arg");
-  if (kind === "loss_output") return textIn(field(argument, "name"));
+  if (kind === "loss_output") return [textIn(field(argument, "name"))];
   const given = readArgument(argument);
-  return isValue(given) ? given.name : unsupportedPart(spec, "an output that is no tensor", "tensors");
+  if (given === null) return [];
+  return isValue(given) ? [given.name] : unsupportedPart(spec, "an output that is no tensor", "tensors, or None");
 }
 
 function unsupportedPart(json: Json, found: string, expected: string): never {

@@ -3,12 +3,18 @@
  * view is written back into the tensor that it is a view of. A model that reads other views of the changed tensor
  * afterwards is refused, because they would see the change.
  */
-import { type Argument, type GraphNode, isList, isValue } from "./graph.ts";
+import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "./graph.ts";
 import { axisIn, unsupportedNode } from "./operands.ts";
 
-/** Ops whose result may share the memory of `self`. */
-export const views =
-  /\.(?:view|view_as|reshape|_unsafe_view|flatten|unflatten|permute|transpose|t|numpy_T|mT|expand|expand_as|unsqueeze|squeeze|slice|narrow|select|split|split_with_sizes|chunk|unbind|alias|detach|contiguous|to|view_as_real|view_as_complex)\.\w+$/u;
+/** Ops whose result may share the memory of `self`, also those that Braid does not read. */
+const viewNames = [
+  "view view_as reshape reshape_as _unsafe_view flatten unflatten ravel permute transpose t numpy_T mT mH adjoint",
+  "matrix_H movedim moveaxis swapaxes swapdims expand expand_as broadcast_to unsqueeze squeeze atleast_1d atleast_2d",
+  "atleast_3d slice narrow select diagonal unfold as_strided split split_with_sizes chunk unsafe_chunk tensor_split hsplit",
+  "vsplit dsplit unbind alias detach positive contiguous to type_as view_as_real view_as_complex real imag conj",
+  "resolve_conj resolve_neg",
+];
+export const views = new RegExp(`\\.(?:${viewNames.join(" ").replaceAll(" ", "|")})\\.\\w+$`, "u");
 
 /** `torch.ops.aten.div_.Tensor`, but not `__and__`. */
 const inPlace = /\.([a-z]\w*[a-z0-9])_\.(\w+)$/u;
@@ -18,11 +24,14 @@ export function functionalTarget(target: string): string {
   return target.replace(inPlace, ".$1.$2");
 }
 
-/** The nodes and the names of the outputs, without in-place ops. Throws `model-unsupported`. */
-export function withoutInPlace(
-  nodes: readonly GraphNode[],
-  outputs: readonly string[],
-): { readonly nodes: readonly GraphNode[]; readonly outputs: readonly string[] } {
+/**
+ * The nodes and the names of the outputs, without in-place ops. Throws `model-unsupported`, also for a change of a value
+ * that runs keep: a buffer of `inputs`.
+ */
+export function withoutInPlace({ nodes, outputs, inputs: sources }: InPlaceGraph): {
+  readonly nodes: readonly GraphNode[];
+  readonly outputs: readonly string[];
+} {
   if (!nodes.some(({ target }) => inPlace.test(target))) return { nodes, outputs };
   /** The values that stand for changed ones. */
   const current = new Map<string, string>();
@@ -86,10 +95,22 @@ export function withoutInPlace(
       written.add(now);
     }
     for (const name of others) if (!written.has(name)) stale.set(name, node);
+    const root = rootOf(source.name);
+    const buffer = sources.find((each) => each.kind === "buffer" && each.value === root);
+    if (buffer?.kind === "buffer") {
+      unsupportedNode(
+        node,
+        "a model changes a buffer",
+        buffer.name,
+        "a model that keeps its buffers: write what changes as state, an argument and a result",
+      );
+    }
     return made;
   });
   return { nodes: functional, outputs: outputs.map(nowOf) };
 }
+
+type InPlaceGraph = Pick<ExportedGraph, "nodes" | "outputs" | "inputs">;
 
 interface WriteBack {
   /** The result, which no node of the file has. */

@@ -132,7 +132,9 @@ export function nodeOperands(
     unsupportedNode(node, `Braid has no such form of ${node.target}`, found, expected);
   const missing = (name: string, expected: string): never => {
     const found = given(name);
-    const shown = found === null ? "nothing" : typeof found === "object" ? "another kind of argument" : String(found);
+    const value = isValue(found) ? building.valueOf(found.name) : null;
+    const kind = value?.kind === "size" ? "a size that export left open" : "another kind of argument";
+    const shown = found === null ? "nothing" : typeof found === "object" ? kind : String(found);
     return refuse(`${shown} as ${name}`, expected);
   };
   const viewOf = (argument: Argument, name: string): TensorView => {

@@ -26,7 +26,7 @@ export function readExportedProgram(source: ByteSource, path = "model"): Exporte
   const [weights, others] = [readPayloads(archive, "weights", model), readPayloads(archive, "constants", model)];
   return {
     path,
-    graph: { ...read, ...withoutInPlace(read.nodes, read.outputs) },
+    graph: { ...read, ...withoutInPlace(read) },
     payloads: new Map([...weights, ...others]),
   };
 }

@@ -255,6 +255,16 @@ it("a model that was exported without weights has inputs without values", () => 
   expect(fusion.data().ops.length).toBe(1);
 });
 
+it("a result that is None is left out", () => {
+  const entries = entriesOf(plain);
+  const document = String(entries["models/model.json"]).replace(
+    '"output_specs":[',
+    '"output_specs":[{"user_output":{"arg":{"as_none":true}}},',
+  );
+  const { outputs } = readModel(zipOf({ ...entries, "models/model.json": document }));
+  expect(outputs.map(({ name }) => name)).toEqual(["y"]);
+});
+
 describe("in-place ops", () => {
   const nodes = (last: string): WrittenModel => ({
     inputs: { x: ["float", [2, 3]] },
@@ -303,6 +313,24 @@ describe("in-place ops", () => {
     ];
     expect(refused(modelFile(returned("s", ...changes))).found).toMatch(/^s, read after the change/u);
     expect(refused(modelFile(returned("r", ...changes))).found).toMatch(/^r, read after the change/u);
+  });
+
+  it("so is a tensor of which a view was changed that Braid does not read", () => {
+    const changes: readonly WrittenNode[] = [
+      { op: "diagonal.default", inputs: { self: "a" }, outputs: { d: ["float", [2]] } },
+      { op: "fill_.Scalar", inputs: { self: "d", value: 0 }, outputs: { f: ["float", [2]] } },
+    ];
+    expect(refused(modelFile(returned("a", ...changes))).found).toMatch(/^a, read after the change/u);
+  });
+
+  it("a buffer that is changed is refused, also by way of a view", () => {
+    const changes: readonly WrittenNode[] = [
+      { op: "select.int", inputs: { self: "kept", dim: 0, index: 0 }, outputs: { s: ["float", [3]] } },
+      { op: "fill_.Scalar", inputs: { self: "s", value: 1 }, outputs: { f: ["float", [3]] } },
+    ];
+    const diagnostic = refused(modelFile({ ...returned("b", ...changes), buffers: { kept: Tensor.zeros([2, 3]) } }));
+    expect(diagnostic.message).toBe("a model changes a buffer");
+    expect(diagnostic.found).toMatch(/^kept/u);
   });
 
   it("a change of a view is one of the tensor", () => {

@@ -121,7 +121,7 @@ it.each(["llama", "phi3", "mixtral", "gpt2", "bert"])(
       nodes.flatMap(({ target, inputs, outputs }) =>
         outputs.length === 0 ? [] : [[target, Object.fromEntries(inputs), outputs]],
       );
-    const functional = { ...graph, ...withoutInPlace(graph.nodes, graph.outputs) };
+    const functional = { ...graph, ...withoutInPlace(graph) };
     expect(summary(found)).toEqual(summary(functional));
     expect(found.outputs).toEqual(functional.outputs);
   },
