@@ -56,5 +56,8 @@ function isSum(op: Op): boolean {
 
 function isLinear(op: Op): boolean {
   if (op.kind === "Binary") return (op.op === "add" || op.op === "sub") && op.scalar === undefined;
-  return ["Set", "Cast", "Reshape", "Squeeze", "Broadcast", "Permute", "Slice", "Cat", "Expand"].includes(op.kind);
+  // Gradients of slices are padded by 0.
+  return ["Set", "Cast", "Reshape", "Squeeze", "Broadcast", "Permute", "Slice", "Cat", "Pad", "Expand"].includes(
+    op.kind,
+  );
 }

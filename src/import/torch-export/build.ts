@@ -42,6 +42,7 @@ import { groupCollectiveRows } from "./rows/collectives.ts";
 import { attentionRows } from "./rows/attention.ts";
 import { atenBackwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
+import { atenActivationRows } from "./rows/activations.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { atenIndexingRows, primRows, sizeRows } from "./rows/indexing.ts";
 import { type AtenRow, type RowResult, type AtenRows, isResults } from "./rows/row.ts";
@@ -55,6 +56,7 @@ export const float8Target = (recipe: Float8Recipe): string => `braid.linear.${re
 
 const groups: Readonly<Record<string, AtenRows>> = {
   Elementwise: atenElementwiseRows,
+  Activations: atenActivationRows,
   Shapes: atenShapeRows,
   "Creation, indices, complex numbers": atenIndexingRows,
   "Contractions, norms, reductions": computeRows,

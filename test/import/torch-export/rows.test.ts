@@ -102,6 +102,57 @@ const cases: readonly Case[] = [
       ],
     ],
   },
+  ...(
+    [
+      ["relu6", {}, [-4, 6, 7, 3], [0, 6, 6, 3]],
+      ["hardtanh", { min_val: -1, max_val: 2 }, [-3, 2, 7, 0.5], [-1, 2, 2, 0.5]],
+      ["hardsigmoid", {}, [-4, -3, 0, 3], [0, 0, 0.5, 1]],
+      ["hardswish", {}, [-4, -3, 1.5, 3], [0, 0, 1.125, 3]],
+      ["leaky_relu", { negative_slope: 0.5 }, [-4, 0, 2, 3], [-2, 0, 2, 3]],
+      ["elu", { alpha: 2 }, [-1, 0, 2, 900], [2 * Math.expm1(-1), 0, 2, 900]],
+      ["celu", { alpha: 2 }, [-1, 0, 2, 900], [2 * Math.expm1(-0.5), 0, 2, 900]],
+      ["selu", {}, [-1, 0, 1, 2], [-1.1113307, 0, 1.050701, 2.101402]],
+      ["mish", {}, [0, 1, -1, 90], [0, 0.8650984, -0.3034015, 90]],
+      ["log_sigmoid", {}, [0, 1, -1, -900], [-Math.LN2, -Math.log1p(Math.exp(-1)), -Math.log1p(Math.E), -900]],
+      ["threshold", { threshold: 1, value: -5 }, [0, 1, 2, 3], [-5, -5, 2, 3]],
+      ["hardshrink", { lambd: 1 }, [-2, -1, 1, 3], [-2, 0, 0, 3]],
+      ["softshrink", { lambd: 1 }, [-2, -1, 1, 3], [-1, 0, 0, 2]],
+      ["glu", { dim: 0 }, [1, 2, 0, 0], [0.5, 1]],
+    ] as const
+  ).map(([name, inputs, from, wanted]) =>
+    one(`${name}.default`, { x: tensor(from) }, { self: "x", ...inputs }, wanted),
+  ),
+  one("prelu.default", { x: tensor([[-2, -2, 4]]), w: tensor([0.5, 2, 3]) }, { self: "x", weight: "w" }, [[-1, -4, 4]]),
+  one("prelu.default", { x: tensor([[-2, -2, 4]]), w: tensor([0.5]) }, { self: "x", weight: "w" }, [[-1, -1, 4]]),
+  one("eye.m", {}, { n: 2, m: 3 }, [
+    [1, 0, 0],
+    [0, 1, 0],
+  ]),
+  one(
+    "eye.default",
+    {},
+    { n: 2 },
+    [
+      [1, 0],
+      [0, 1],
+    ],
+    "bool",
+  ),
+  one(
+    "_weight_norm.default",
+    {
+      v: tensor([
+        [3, 4],
+        [6, 8],
+      ]),
+      g: tensor([[1], [5]]),
+    },
+    { v: "v", g: "g", dim: 0 },
+    [
+      [0.6, 0.8],
+      [3, 4],
+    ],
+  ),
   one("max.other", { x, row }, { self: "x", other: "row" }, [
     [1, 2, 3],
     [1, 4, 3],
@@ -650,6 +701,66 @@ describe("rows", () => {
         });
       });
     }
+  });
+
+  it("a complex tensor times numbers and real tensors", () => {
+    const complex = ["complex64", [2]] as const;
+    const program = readExportedProgram(
+      sourceOfBytes(
+        modelFile({
+          inputs: { x: ["float", [2, 2]], s: ["float", [2]] },
+          nodes: [
+            { op: "view_as_complex.default", inputs: { self: "x" }, outputs: { c: complex } },
+            { op: "mul.Tensor", inputs: { self: "c", other: 10 }, outputs: { d: complex } },
+            { op: "mul.Tensor", inputs: { self: "s", other: "d" }, outputs: { e: complex } },
+            { op: "mul.Tensor", inputs: { self: "e", other: "s" }, outputs: { f: complex } },
+            { op: "view_as_real.default", inputs: { self: "f" }, outputs: { y: ["float", [2, 2]] } },
+          ],
+          outputs: ["y"],
+        }),
+      ),
+    );
+    const given = [
+      Tensor.from(
+        [
+          [1, -2],
+          [0.5, 3],
+        ],
+        "float",
+      ),
+      Tensor.from([1, 2], "float"),
+    ];
+    const [y] = evaluateFusion(buildModel(program).fusion.data(), given).outputs;
+    expect(y?.data).toEqual(Float32Array.of(10, -20, 20, 120));
+  });
+
+  it("the slopes of activations at their corners are those of PyTorch", () => {
+    const slopes = (op: string, inputs: object, from: readonly number[]): readonly number[] => {
+      const program = readExportedProgram(
+        sourceOfBytes(
+          modelFile({
+            inputs: { x: ["float", [from.length]] },
+            nodes: [{ op, inputs: { self: "x", ...inputs }, outputs: { y: ["float", [from.length]] } }],
+            outputs: ["y"],
+          }),
+        ),
+      );
+      const data = withGradients(buildModel(program), "dy", ["x"]).fusion.data();
+      const [, dx] = evaluateFusion(data, [
+        Tensor.from(from, "float"),
+        Tensor.from(
+          from.map(() => 1),
+          "float",
+        ),
+      ]).outputs;
+      return dx === undefined ? [] : Array.from<unknown, number>(dx.data, Number);
+    };
+    expect(slopes("relu6.default", {}, [0, 1, 6])).toEqual([0, 1, 0]);
+    expect(slopes("hardtanh.default", {}, [-1, 0, 1])).toEqual([0, 1, 0]);
+    expect(slopes("leaky_relu.default", { negative_slope: 0.25 }, [0, 1])).toEqual([0.25, 1]);
+    expect(slopes("elu.default", {}, [0, 1, 900])).toEqual([1, 1, 1]);
+    expect(slopes("softshrink.default", { lambd: 1 }, [-1, 1, 2])).toEqual([0, 0, 1]);
+    expect(slopes("hardshrink.default", { lambd: 1 }, [-1, 1, 2])).toEqual([0, 0, 1]);
   });
 
   it("a parameter that no derivative reaches has no gradient, unless it is asked for", () => {

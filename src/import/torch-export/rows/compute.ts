@@ -7,7 +7,7 @@ import { extreme } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { linear, matmul, scaledMatmul, groupedMatmul } from "../../../ir/api/ops/contractions.ts";
-import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import { add, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { abs, floor, logicalNot, neg, rsqrt, sqrt } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum, argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
 import { pow } from "../../../ir/api/ops/powers.ts";
@@ -291,6 +291,13 @@ const products: Readonly<Record<string, AtenRow>> = {
   "bmm.default(self mat2)": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
   "addmm.default(self mat1 mat2 * beta alpha)": addmm,
   "baddbmm.default(self batch1 batch2 * beta alpha)": baddbmm,
+  "_weight_norm.default(v g dim) _weight_norm_interface.default(v g dim)": (o) => {
+    const [v, g] = [o.tensor("v"), o.tensor("g")];
+    const own = axisIn(o.whole("dim", 0), v.rank);
+    const axes = [...v.extents.keys()].filter((axis) => axis !== own);
+    const norm = keepAxes(sqrt(sum(mul(v, v), axes)), axes, v);
+    return firstOf(o, mul(v, div(g, norm)));
+  },
   "batch_norm.default(input weight bias running_mean running_var training momentum eps cudnn_enabled)": batchNorm,
   "_native_batch_norm_legit_no_training.default(input weight bias running_mean running_var momentum eps)": batchNorm,
   "group_norm.default(input num_groups weight bias eps cudnn_enabled)": groupNorm,

@@ -34,7 +34,7 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { sameComparisons, sameExtremes, sameUnaries } from "../../same-names.ts";
 import { withAxes } from "../../views.ts";
-import type { NodeOperands, Rotated } from "../operands.ts";
+import type { NodeOperands, NodeValue, Rotated } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Unary = (x: TensorView) => TensorView;
@@ -321,6 +321,9 @@ const multiply: AtenRow = (o) => {
     if (gate?.kind === "silu" && sameForm(a.view, b.view)) return swiglu(gate.of, b.view);
     if (other?.kind === "silu" && sameForm(a.view, b.view)) return swiglu(other.of, a.view);
   }
+  const isReal = b === null || b.kind === "tensor";
+  if (a.kind === "complex" && isReal) return scaledBy(a, o.operand("other"));
+  if (a.kind === "tensor" && b?.kind === "complex") return scaledBy(b, a.view);
   if (a.kind !== "complex" || b?.kind !== "complex") return arithmetic(mul)(o);
   const rank = mostAxes(a.re, b.re);
   const [re, im, re2, im2] = [raised(a.re, rank), raised(a.im, rank), raised(b.re, rank), raised(b.im, rank)];
@@ -329,6 +332,12 @@ const multiply: AtenRow = (o) => {
   const isTurned = extentsFit(re2, re) && a.pairs !== undefined;
   return isTurned ? { ...made, rotated: { x: a.pairs, cos: re2, sin: im2 } } : made;
 };
+
+function scaledBy({ re, im }: Extract<NodeValue, { readonly kind: "complex" }>, factor: BinaryOperand): NodeValue {
+  const rank = mostAxes(re, factor);
+  const by = raisedOperand(factor, rank);
+  return { kind: "complex", re: mul(raised(re, rank), by), im: mul(raised(im, rank), by) };
+}
 
 function sameForm(a: TensorView, b: TensorView): boolean {
   return a.dtype === b.dtype && a.rank === b.rank && extentsFit(a, b) && extentsFit(b, a);

@@ -1,6 +1,6 @@
 /** Rows of ATen ops that make tensors from numbers, read at indices, and count sizes; and complex numbers. */
 import type { Extent } from "../../../ir/api/extent.ts";
-import { ge, logicalXor, where } from "../../../ir/api/ops/choices.ts";
+import { eq, ge, logicalXor, where } from "../../../ir/api/ops/choices.ts";
 import { inDType, scatterSet } from "../../../ir/api/ops/compositions/compose.ts";
 import { paddedEmbedding } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { iota } from "../../../ir/api/ops/creation.ts";
@@ -16,7 +16,7 @@ import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { permutedTo, withAxes } from "../../views.ts";
+import { alongAxis, permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { asCount, convert, fullOf, raised, rotatedPairs, toBool } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
@@ -245,6 +245,14 @@ export const atenIndexingRows: AtenRows = atenRows({
   "zeros.default(size * factory) new_zeros.default(self size * factory) zeros_like.default(self * factory)": filled(
     () => 0,
   ),
+  // What an empty tensor holds is nobody's to read.
+  "empty.memory_format(size * factory) new_empty.default(self size * factory) empty_like.default(self * factory)":
+    filled(() => 0),
+  "eye.default(n * factory) eye.m(n m * factory)": (o) => {
+    const [rows, columns] = [o.size("n"), o.has("m") ? o.size("m") : o.size("n")];
+    const isDiagonal = eq(alongAxis(iota(o.fusion, rows), 0, 2), alongAxis(iota(o.fusion, columns), 1, 2));
+    return inDType(isDiagonal, o.resultDType ?? "float");
+  },
   "copy.default(self src non_blocking)": overwritten,
   "fill.Scalar fill.Tensor(self value)": refilled,
   "zero.default": (o) => fullOf(o, o.tensor("self").extents, 0, o.tensor("self").dtype),
