@@ -44,6 +44,7 @@ import { atenBackwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
 import { atenActivationRows } from "./rows/activations.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
+import { functionRows } from "./rows/functions.ts";
 import { atenIndexingRows, primRows, sizeRows } from "./rows/indexing.ts";
 import { type AtenRow, type RowResult, type AtenRows, isResults } from "./rows/row.ts";
 import { atenShapeRows } from "./rows/shape.ts";
@@ -55,7 +56,7 @@ export const copyTarget = "braid.copy";
 export const float8Target = (recipe: Float8Recipe): string => `braid.linear.${recipe}`;
 
 const groups: Readonly<Record<string, AtenRows>> = {
-  Elementwise: atenElementwiseRows,
+  Elementwise: new Map([...atenElementwiseRows, ...functionRows]),
   Activations: atenActivationRows,
   Shapes: atenShapeRows,
   "Creation, indices, complex numbers": atenIndexingRows,
@@ -303,7 +304,7 @@ function resultsOf(
 ): readonly (NodeValue | null)[] {
   const self = node.inputs.get("self") ?? null;
   const value = isValue(self) && views.test(node.target) ? building.valueOf(self.name) : null;
-  if (!isValue(self) || value?.kind !== "complex" || /\.(?:view_as_real|to)\./u.test(node.target)) {
+  if (!isValue(self) || value?.kind !== "complex" || /\.(?:view_as_real|to|type_as)\./u.test(node.target)) {
     return listOf(row(nodeOperands(node, building, metas)));
   }
   const [re, im] = [value.re, value.im].map((view) => {

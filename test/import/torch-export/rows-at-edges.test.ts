@@ -11,6 +11,7 @@ const matrix = tensor([
   [4, 5, 6],
 ]);
 const counts = tensor([5, -2], "int64");
+const signs = tensor([-2, -1, 0, 1, 4]);
 const flags = tensor([1, 0, 1], "bool");
 const cube = tensor([
   [
@@ -138,6 +139,133 @@ const cases: readonly Case[] = [
       [3, 7],
     ],
   ]),
+  // Functions of elements.
+  one("frac.default", { x: tensor([-1.5, 2]) }, { self: "x" }, [-0.5, 0]),
+  one("log10.default", { x: tensor([1]) }, { self: "x" }, [0]),
+  one("erfc.default", { x: tensor([0]) }, { self: "x" }, [1]),
+  one(
+    "nan_to_num.default",
+    { x: tensor([NaN, Infinity, -Infinity], "half") },
+    { self: "x", nan: 1 },
+    [1, 65504, -65504],
+    "half",
+  ),
+  one("atan2.default", { x: tensor([0]), y: tensor([[1], [0]]) }, { self: "x", other: "y" }, [[0], [0]]),
+  one("fmod.Tensor", { x: counts, y: tensor([-3, 2], "int64") }, { self: "x", other: "y" }, [2, 0], "int64"),
+  one("fmod.Scalar", { x: tensor([-5, 5]) }, { self: "x", other: 3 }, [-2, 2]),
+  one(
+    "logaddexp.default",
+    { x: tensor([Infinity, -Infinity]), y: tensor([Infinity, -Infinity]) },
+    { self: "x", other: "y" },
+    [Infinity, -Infinity],
+  ),
+  one("lerp.Scalar", { x: tensor([1]), y: tensor([[3], [5]]) }, { self: "x", end: "y", weight: float(0.5) }, [
+    [2],
+    [3],
+  ]),
+  one(
+    "addcdiv.default",
+    { x: signs, y: tensor([2]) },
+    { self: "x", tensor1: "x", tensor2: "y", value: 2 },
+    [-4, -2, 0, 2, 8],
+  ),
+  one(
+    "outer.default",
+    { x: counts, y: flags },
+    { self: "x", vec2: "y" },
+    [
+      [5, 0, 5],
+      [-2, 0, -2],
+    ],
+    "int64",
+  ),
+  one("linalg_vector_norm.default", { x: tensor(-300, "half") }, { self: "x", ord: 2, dim: [-1] }, 300, "half"),
+  // Arrangements.
+  one("roll.default", { x: matrix }, { self: "x", shifts: [1, -1], dims: [0, -1] }, [
+    [5, 6, 4],
+    [2, 3, 1],
+  ]),
+  one("roll.default", { x: matrix }, { self: "x", shifts: [8] }, [
+    [5, 6, 1],
+    [2, 3, 4],
+  ]),
+  one("movedim.int", { x: tensor([[[1, 2, 3]]]) }, { self: "x", source: -1, destination: 0 }, [[[1]], [[2]], [[3]]]),
+  {
+    op: "broadcast_tensors.default",
+    given: { x: tensor([[1], [2]]), y: tensor([3, 4]) },
+    inputs: { tensors: ["x", "y"] },
+    results: [
+      [
+        "float",
+        [
+          [1, 1],
+          [2, 2],
+        ],
+      ],
+      [
+        "float",
+        [
+          [3, 4],
+          [3, 4],
+        ],
+      ],
+    ],
+  },
+  one(
+    "index_add.default",
+    { x: tensor([1, 2]), i: tensor([-1, 1], "int64"), s: tensor([3, 4]) },
+    { self: "x", dim: 0, index: "i", source: "s", alpha: 2 },
+    [1, 16],
+  ),
+  one(
+    "index_copy.default",
+    { x: tensor([1, 2]), i: tensor([1], "int64"), s: tensor([3]) },
+    { self: "x", dim: 0, index: "i", source: "s" },
+    [1, 3],
+  ),
+  one(
+    "index_fill.int_Scalar",
+    { x: counts, i: tensor([-1], "int64") },
+    { self: "x", dim: 0, index: "i", value: float(1.5) },
+    [5, 1],
+    "int64",
+  ),
+  one(
+    "take_along_dim.default",
+    { x: tensor([[1, 2]]), i: tensor([[0], [-1]], "int64") },
+    { self: "x", indices: "i", dim: 1 },
+    [[1], [2]],
+  ),
+  one(
+    "one_hot.default",
+    { x: tensor([2, 0], "int64") },
+    { self: "x", num_classes: 3 },
+    [
+      [0, 0, 1],
+      [1, 0, 0],
+    ],
+    "int64",
+  ),
+  // Losses.
+  one("l1_loss.default", { x: signs, y: tensor([0, 0, 0, 0, 0]) }, { self: "x", target: "y", reduction: 2 }, 8),
+  one(
+    "smooth_l1_loss.default",
+    { x: tensor([3, 1]), y: tensor([0, 0]) },
+    { self: "x", target: "y", reduction: 0, beta: 2 },
+    [2, 0.25],
+  ),
+  one(
+    "huber_loss.default",
+    { x: tensor([3, 1]), y: tensor([0, 0]) },
+    { self: "x", target: "y", reduction: 2, delta: 2 },
+    4.5,
+  ),
+  one(
+    "binary_cross_entropy_with_logits.default",
+    { x: tensor([-100, 100]), y: tensor([1, 0]) },
+    { self: "x", target: "y" },
+    100,
+  ),
   // Axes of indices with a gap between them come first.
   one(
     "index.Tensor",

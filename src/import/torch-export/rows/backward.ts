@@ -3,10 +3,10 @@ import { gradients } from "../../../ir/api/gradients.ts";
 import { logSoftmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { meanOf, perElement } from "../../../ir/api/ops/compositions/statistics.ts";
 import { inDType, indicesAlong, wide } from "../../../ir/api/ops/compositions/compose.ts";
-import { eq, le, logicalAnd, ne, where } from "../../../ir/api/ops/choices.ts";
+import { eq, le, logicalAnd, lt, ne, where } from "../../../ir/api/ops/choices.ts";
 import { zeros } from "../../../ir/api/ops/creation.ts";
-import { div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
-import { neg, sigmoid } from "../../../ir/api/ops/functions.ts";
+import { add, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import { abs, neg, sigmoid, softplus } from "../../../ir/api/ops/functions.ts";
 import { gather, scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { sum } from "../../../ir/api/ops/reductions.ts";
 import { unsqueeze } from "../../../ir/api/ops/shape.ts";
@@ -163,13 +163,27 @@ const crossEntropyRow: AtenRow = (o) => {
   return negativeLogLikelihood(o, logSoftmax(x, Math.min(1, x.rank - 1)))[0];
 };
 
+function reduced(o: NodeOperands, losses: TensorView): TensorView {
+  const reduction = reductionOf(o);
+  if (reduction === "none") return losses;
+  const axes = [...losses.extents.keys()];
+  return reduction === "sum" ? totalOf(losses) : axes.length === 0 ? losses : meanOf(losses, axes);
+}
+
 const squaredError: AtenRow = (o) => {
   const distance = sub(o.tensor("self"), o.tensor("target"));
-  const squares = mul(distance, distance);
-  const reduction = reductionOf(o);
-  if (reduction === "none") return squares;
-  const axes = [...squares.extents.keys()];
-  return reduction === "sum" ? totalOf(squares) : axes.length === 0 ? squares : meanOf(squares, axes);
+  return reduced(o, mul(distance, distance));
+};
+
+function distanceLoss(apply: (distance: TensorView, o: NodeOperands) => TensorView): AtenRow {
+  return (o) => reduced(o, apply(abs(sub(wide(o.tensor("self")), wide(o.tensor("target")))), o));
+}
+
+/** (1 - t) x + log(1 + exp(-x)) */
+const binaryCrossEntropy: AtenRow = (o) => {
+  if (o.has("weight") || o.has("pos_weight")) o.refuse("a loss with weights", "a loss without weights");
+  const [x, target] = [wide(o.tensor("self")), wide(o.tensor("target"))];
+  return reduced(o, add(mul(sub(1, target), x), softplus(neg(x))));
 };
 
 const squaredErrorBackward: AtenRow = (o) => {
@@ -204,6 +218,20 @@ export const atenBackwardRows: AtenRows = atenRows({
   "nll_loss_backward.default nll_loss2d_backward.default(grad_output self target weight reduction ignore_index total_weight)":
     nllBackward,
   "cross_entropy_loss.default(self target weight reduction ignore_index label_smoothing)": crossEntropyRow,
+  "nll_loss_nd.default(self target weight reduction ignore_index)": (o) =>
+    negativeLogLikelihood(o, o.tensor("self"))[0],
+  "binary_cross_entropy_with_logits.default(self target weight pos_weight reduction)": binaryCrossEntropy,
   "mse_loss.default(self target reduction)": squaredError,
+  "l1_loss.default(self target reduction)": distanceLoss((distance) => distance),
+  "smooth_l1_loss.default(self target reduction beta)": distanceLoss((distance, o) => {
+    const beta = o.number("beta", 1);
+    const square = mul(mul(distance, distance), 0.5 / beta);
+    return beta === 0 ? distance : where(lt(distance, beta), square, sub(distance, beta / 2));
+  }),
+  "huber_loss.default(self target reduction delta)": distanceLoss((distance, o) => {
+    const delta = o.number("delta", 1);
+    const line = mul(sub(distance, delta / 2), delta);
+    return where(le(distance, delta), mul(mul(distance, distance), 0.5), line);
+  }),
   "mse_loss_backward.default(grad_output self target reduction)": squaredErrorBackward,
 });

@@ -2,7 +2,7 @@
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { ne, clamp, eq, ge, gt, logicalAnd, where } from "../../../ir/api/ops/choices.ts";
 import { argmax, mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
-import { inDType, keepAxes } from "../../../ir/api/ops/compositions/compose.ts";
+import { inDType, keepAxes, wide } from "../../../ir/api/ops/compositions/compose.ts";
 import { extreme } from "../../../ir/api/ops/compositions/own-gradients.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
@@ -205,13 +205,15 @@ function reduction(apply: (x: TensorView, axes: readonly number[], o: NodeOperan
   };
 }
 
-const vectorNorm = reduction((x, axes, o) => {
+/** In float32 where the tensor is of 16 bits, in which a square may be infinite. */
+const vectorNorm = reduction((given, axes, o) => {
+  const x = wide(given);
   const order = o.number("ord", 2);
   if (order === Infinity) return amax(abs(x), axes);
   if (order === -Infinity) return amin(abs(x), axes);
   if (order === 0) return sum(inDType(ne(x, 0), x.dtype), axes);
   if (order === 1) return sum(abs(x), axes);
-  return order === 2 ? sqrt(sum(mul(x, x), axes)) : pow(sum(pow(abs(x), order), axes), 1 / order);
+  return order === 2 ? rootOf(sum(mul(x, x), axes)) : pow(sum(pow(abs(x), order), axes), 1 / order);
 });
 
 /** Integers as floats of the result. */
@@ -303,7 +305,6 @@ const products: Readonly<Record<string, AtenRow>> = {
   "group_norm.default(input num_groups weight bias eps cudnn_enabled)": groupNorm,
   "native_group_norm.default(input weight bias N C HxW group eps)": groupNorm,
   "einsum.default(equation tensors * path)": einsum,
-  "linalg_vector_norm.default(self ord dim keepdim * dtype) norm.ScalarOpt_dim(self ord dim keepdim)": vectorNorm,
   "conv1d.default conv2d.default conv3d.default(input weight bias stride padding dilation groups)": convolution,
   "conv1d.padding conv2d.padding conv3d.padding(input weight bias stride padding dilation groups)": convolution,
   "convolution.default(input weight bias stride padding dilation transposed output_padding groups)": convolution,
@@ -321,6 +322,7 @@ const alongAxes: Readonly<Record<string, AtenRow>> = {
   "prod.default(self * dtype) prod.dim_int(self dim keepdim)": reduction((x, axes, o) => prod(counted(o, x), axes)),
   "amax.default(self dim keepdim) max.default(self)": reduction((x, axes) => amax(x, axes)),
   "amin.default(self dim keepdim) min.default(self)": reduction((x, axes) => amin(x, axes)),
+  "linalg_vector_norm.default(self ord dim keepdim * dtype) norm.ScalarOpt_dim(self ord dim keepdim)": vectorNorm,
   "any.default any.dim any.dims(self dim keepdim)": quantified(amax),
   "all.default all.dim all.dims(self dim keepdim)": quantified(amin),
   "max.dim(self dim keepdim)": extremeRow("max"),

@@ -390,7 +390,8 @@ export const atenElementwiseRows: AtenRows = atenRows({
   ),
   "where.self where.ScalarSelf where.ScalarOther where.Scalar(condition self other)": whereRow,
   "masked_fill.Scalar masked_fill.Tensor(self mask value)": maskedFill,
-  "clamp.default clamp.Tensor clamp_min.default(self min max) clamp_max.default(self max)": clampRow,
+  "clamp.default clamp.Tensor clip.default clip.Tensor clamp_min.default(self min max) clamp_max.default(self max)":
+    clampRow,
   "addcmul.default(self tensor1 tensor2 * value)": addcmul,
   "alias.default contiguous.default clone.default lift_fresh_copy.default(self * memory_format)": copy,
   "detach.default": (o) => {

@@ -9,7 +9,7 @@ import { cos, sin } from "../../../ir/api/ops/functions.ts";
 import { rowsAt } from "../../../ir/gradients/rules.ts";
 import { gather, indexSelect, scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { tril, triu } from "../../../ir/api/ops/ordered.ts";
-import { cat } from "../../../ir/api/ops/shape.ts";
+import { cat, unsqueeze } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
@@ -18,7 +18,7 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { alongAxis, permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { asCount, convert, fullOf, raised, rotatedPairs, toBool } from "./elementwise.ts";
+import { asCount, convert, factorIn, fullOf, raised, rotatedPairs, toBool } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { expanded, reshaped, scalarIn, stacked } from "./shape.ts";
 
@@ -185,6 +185,44 @@ function scatterRow(put: typeof scatterAdd): AtenRow {
   };
 }
 
+/** Rows of `source` at `index` along an axis: added, times alpha, or set. */
+function indexRows(put: typeof scatterAdd, source: (o: NodeOperands, x: TensorView) => TensorView): AtenRow {
+  return (o) => {
+    const [x, index] = [o.tensor("self"), o.tensor("index")];
+    if (x.rank === 0) return o.refuse("a tensor without axes", "a tensor with an axis");
+    const axis = axisIn(o.whole("dim"), x.rank);
+    const flat = index.rank === 0 ? withAxes(index, 0, 1) : index;
+    const places = fromEnd(flat, at(x.extents, axis));
+    const shape = x.extents.with(axis, at(flat.extents, 0));
+    return put(x, axis, ...rowsAt(axis, places, expanded(o, inDType(source(o, x), x.dtype), shape)));
+  };
+}
+
+const scaledSource = (o: NodeOperands): TensorView => {
+  const alpha = factorIn(o, "alpha");
+  return alpha === 1 ? o.tensor("source") : mul(o.tensor("source"), alpha);
+};
+
+/** PyTorch's indices and tensor stretch to each other along the other axes. */
+const takeAlong: AtenRow = (o) => {
+  const [x, index] = [o.tensor("self"), o.tensor("indices")];
+  if (!o.has("dim")) return o.refuse("no dim", "an axis");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const shape = x.extents.map((extent, i) => (constantValue(extent) === 1 ? at(index.extents, i) : extent));
+  const whole = expanded(o, x, shape.with(axis, at(x.extents, axis)));
+  const places = expanded(o, index, shape.with(axis, at(index.extents, axis)));
+  return gather(whole, axis, fromEnd(places, at(x.extents, axis)));
+};
+
+const oneHot: AtenRow = (o) => {
+  const [index, count] = [o.tensor("self"), o.whole("num_classes", -1)];
+  if (count < 0) return o.refuse("a number of classes that the run knows", "num_classes");
+  return inDType(
+    eq(unsqueeze(index, index.rank), alongAxis(iota(o.fusion, count), index.rank, index.rank + 1)),
+    "int64",
+  );
+};
+
 /** Negative indices count from the end. */
 function fromEnd(index: TensorView, size: Scalar): TensorView {
   const length = constantValue(size);
@@ -265,6 +303,13 @@ export const atenIndexingRows: AtenRows = atenRows({
   "index.Tensor _unsafe_index.Tensor(self indices)": indexRow,
   "index_put.default _unsafe_index_put.default(self indices values accumulate)": indexPut,
   "scatter.value(self dim index value) scatter.src(self dim index src)": scatterRow(scatterSet),
+  "index_add.default(self dim index source * alpha)": indexRows(scatterAdd, scaledSource),
+  "index_copy.default(self dim index source)": indexRows(scatterSet, (o) => o.tensor("source")),
+  "index_fill.int_Scalar(self dim index value)": indexRows(scatterSet, (o, x) =>
+    fullOf(o, [], o.number("value"), x.dtype),
+  ),
+  "take_along_dim.default(self indices dim)": takeAlong,
+  "one_hot.default(self num_classes)": oneHot,
   "scatter_add.default(self dim index src)": scatterRow(scatterAdd),
   "diff.default(self n dim prepend append)": diff,
   "view_as_complex.default": asComplex,

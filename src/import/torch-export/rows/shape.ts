@@ -192,6 +192,44 @@ const flip: AtenRow = (o) =>
     return indexSelect(x, axis, iota(o.fusion, count, { start: count - 1, step: -1 }));
   }, o.tensor("self"));
 
+/** Each with the extents of all, of which those of 1 stretch. */
+const stretched: AtenRow = (o) => {
+  const tensors = o.tensors("tensors");
+  const rank = Math.max(...tensors.map((x) => x.rank));
+  const shape = Array.from({ length: rank }, (_, axis): Extent => {
+    const own = tensors.flatMap((x) => x.extents[axis - rank + x.rank] ?? []);
+    return own.find((extent) => constantValue(extent) !== 1) ?? 1;
+  });
+  return tensors.map((x) => expanded(o, x, shape));
+};
+
+const moved: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const [from, to] = [axisIn(o.whole("source"), x.rank), axisIn(o.whole("destination"), x.rank)];
+  const others = [...x.extents.keys()].filter((axis) => axis !== from);
+  return permutedTo(x, others.toSpliced(to, 0, from));
+};
+
+/** Elements that leave an axis at its end enter it at its start. Without axes, the flat tensor is rolled. */
+const roll: AtenRow = (o) => {
+  const given = o.tensor("self");
+  const dims = o.has("dims") ? o.wholes("dims") : [];
+  const flat = dims.length === 0 ? reshaped(o, given, [-1]) : given;
+  const y = o.wholes("shifts").reduce((x, shift, i) => {
+    const axis = axisIn(dims[i] ?? 0, x.rank);
+    const extent = constantValue(at(x.extents, axis));
+    if (extent === null) return o.refuse("an axis of symbolic size", "sizes that are known");
+    const start = extent - (((shift % extent) + extent) % extent);
+    if (start === extent) return x;
+    const part = (from: number, to: number): TensorView => {
+      const starts = x.extents.map((_, each) => (each === axis ? from : 0));
+      return slice(x, starts, x.extents.with(axis, constant(to)));
+    };
+    return cat([part(start, extent), part(0, start)], axis);
+  }, flat);
+  return dims.length === 0 ? reshaped(o, y, given.extents) : y;
+};
+
 const selectRow: AtenRow = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
 
 const catRow: AtenRow = (o) => {
@@ -297,15 +335,21 @@ const padRow: AtenRow = (o) => {
 
 export const atenShapeRows: AtenRows = atenRows({
   "view.default(self size) reshape.default(self shape) _unsafe_view.default(self size)": view,
-  "view_as.default(self other)": (o) => reshaped(o, o.tensor("self"), o.tensor("other").extents),
+  "view_as.default reshape_as.default(self other)": (o) => reshaped(o, o.tensor("self"), o.tensor("other").extents),
   "flatten.using_ints(self start_dim end_dim)": flatten,
   "unflatten.int(self dim sizes)": unflatten,
   "permute.default(self dims)": permuteRow,
   "transpose.int(self dim0 dim1)": transpose,
-  "t.default mT.default": lastTwo,
+  "swapaxes.default(self axis0 axis1)": (o) => swapped(o.tensor("self"), o.whole("axis0"), o.whole("axis1")),
+  "swapdims.default(self dim0 dim1)": transpose,
+  "movedim.int moveaxis.int(self source destination)": moved,
+  "t.default mT.default mH.default adjoint.default matrix_H.default": lastTwo,
   "numpy_T.default": (o) => permutedTo(o.tensor("self"), [...o.tensor("self").extents.keys()].toReversed()),
   "expand.default(self size)": (o) => expanded(o, o.tensor("self"), o.sizes("size")),
-  "reshape_as.default(self other)": (o) => reshaped(o, o.tensor("self"), o.tensor("other").extents),
+  "broadcast_tensors.default(tensors)": stretched,
+  "broadcast_to.default(self size)": (o) => expanded(o, o.tensor("self"), o.sizes("size")),
+  "ravel.default": (o) => reshaped(o, o.tensor("self"), [-1]),
+  "roll.default(self shifts dims)": roll,
   "meshgrid.default meshgrid.indexing(tensors * indexing)": meshgrid,
   "unfold.default(self dimension size step)": windows,
   "expand_as.default(self other)": (o) => expanded(o, o.tensor("self"), o.tensor("other").extents),
@@ -317,7 +361,7 @@ export const atenShapeRows: AtenRows = atenRows({
   "flip.default(self dims)": flip,
   "narrow.default(self dim start length)": narrow,
   "select.int(self dim index)": selectRow,
-  "cat.default concat.default(tensors dim)": catRow,
+  "cat.default concat.default concatenate.default(tensors dim)": catRow,
   "stack.default(tensors dim)": (o) => stacked(o.tensors("tensors"), o.whole("dim", 0)),
   "split.Tensor(self split_size dim) split_with_sizes.default(self split_sizes dim) split.sizes(self split_size dim)":
     splitRow,
