@@ -233,6 +233,7 @@ const whyRefused: ReadonlyMap<string, string> = new Map([
     "pass random numbers as arguments; jax.random with the default threefry keys is read",
   ],
   ["stablehlo.rng", "pass random numbers as arguments"],
+  ["stablehlo.select_and_scatter", "write the max pool as a reshape and a max, whose gradient is read"],
 ]);
 
 function unknownOp(reader: Reader, op: Operation): ReadRow {

@@ -3,7 +3,7 @@ import { cast } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
 import { type AxisPairs, contract } from "../../contract.ts";
-import { convolve, type Windows } from "../../convolution.ts";
+import { convolve, windowCounts, type Windows } from "../../convolution.ts";
 import { permutedTo } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { cutTo, dtypeIn, type MlirValue, ownWhole } from "../value.ts";
@@ -18,6 +18,9 @@ import {
   readRow,
 } from "./reading.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
+import { spacedBy } from "./shape.ts";
+import { convolveWindows } from "./windows.ts";
 
 /** `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each axis of the operand, the kernel and the result is. */
 function labelsOf(reading: Reading): readonly (readonly string[])[] {
@@ -54,49 +57,91 @@ function windowList(
     : refuse(reading, `a ${generic} of another form`, `${length} numbers`);
 }
 
+function isReversed({ op }: Reading): boolean {
+  const window = attributeOf(op, "window");
+  const found = window?.kind === "group" ? window.entries.get("reverse") : attributeOf(op, "window_reversal");
+  return found !== null && found !== undefined && wordsOf(found).includes("true");
+}
+
+function wordsOf(attribute: Attribute): readonly string[] {
+  switch (attribute.kind) {
+    case "word":
+      return [attribute.text];
+    case "named":
+      return wordsOf(attribute.body);
+    case "group":
+      return attribute.items.flatMap(wordsOf);
+    case "sequence":
+      return attribute.parts.flatMap(wordsOf);
+    default:
+      return [];
+  }
+}
+
+/** Kernels of more elements, as of gradients by the kernel, are not read element by element. */
+const mostTaps = 25;
+
 function convolution(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const [value, kernel] = [operandAt(reading), operandAt(reading, 1)];
+  const type = resultType(reading);
   const [own = [], weights = [], result = []] = labelsOf(reading);
   const spatial = own.filter((label) => /^\d+$/u.test(label));
   const list = (pretty: string, generic: string, plain: number, each = 1): readonly number[] =>
     windowList(reading, pretty, generic, each * spatial.length, plain);
-  const isForward =
-    list("lhs_dilate", "lhs_dilation", 1).every((step) => step === 1) &&
-    list("reverse", "window_reversal", 0).every((flag) => flag === 0) &&
-    number(reader, op, ["batch_group_count"], 1) === 1;
-  if (!isForward) {
-    return refuse(reading, "a dilated operand, a reversed window or groups of a batch", "a convolution, forward");
-  }
+  if (isReversed(reading)) refuse(reading, "reversed windows", "a kernel that is reversed before");
+  const spacings = list("lhs_dilate", "lhs_dilation", 1);
   const widths = list("pad", "padding", 0, 2);
   const groups = number(reader, op, ["feature_group_count"], 1);
+  const batchGroups = number(reader, op, ["batch_group_count"], 1);
   const windows: Windows = {
     stride: list("stride", "window_strides", 1),
     padding: spatial.map((_, i) => [at(widths, 2 * i), at(widths, 2 * i + 1)]),
     dilation: list("rhs_dilate", "rhs_dilation", 1),
     groups,
   };
-  const inputs = kernel.type.shape[weights.indexOf("i")] ?? 0;
-  const features = at(value.type.shape, own.indexOf("f"));
-  if (features !== inputs * groups) {
-    contradicted(reading, `${features} features`, "as many as the kernel has, in all groups");
+  const extent = ({ shape }: MlirValue["type"], labels: readonly string[], label: string): number =>
+    shape[labels.indexOf(label)] ?? 0;
+  const extents = (of: MlirValue["type"], labels: readonly string[]): readonly number[] =>
+    spatial.map((label) => extent(of, labels, label));
+  const [places, sizes] = [extents(type, result), extents(kernel.type, weights)];
+  const spread = extents(value.type, own).map((size, i) => Math.max(0, (size - 1) * at(spacings, i) + 1));
+  const counts = windowCounts(spread, sizes, windows);
+  const [features, out] = [extent(value.type, own, "f"), extent(kernel.type, weights, "o")];
+  const isGrouped =
+    extent(kernel.type, weights, "i") * groups === features &&
+    extent(type, result, "b") * batchGroups === extent(value.type, own, "b") &&
+    out % (groups * batchGroups) === 0 &&
+    extent(type, result, "f") === out;
+  if (!isGrouped || counts.some((count, i) => Math.max(0, count) !== places[i])) {
+    contradicted(reading, "extents of other windows or groups", "features and windows as the operands have");
   }
+  if ([...places, ...sizes].includes(0)) refuse(reading, "empty windows", "windows with elements");
   return madeValue(reading, () => {
-    const dtype = dtypeIn(resultType(reading));
-    const [x, w] = [ownWhole(reading, value), ownWhole(reading, kernel)];
-    if (x.dtype !== dtype || w.dtype !== dtype) refuse(reading, `${x.dtype} and ${w.dtype} to ${dtype}`, "one dtype");
-    const inOrder = (tensor: TensorView, labels: readonly string[], wanted: readonly string[]): TensorView => {
-      const order = wanted.map((label) => labels.indexOf(label));
-      return permutedTo(tensor, order);
+    const inOrder = (operand: MlirValue, labels: readonly string[], wanted: readonly string[]): TensorView => {
+      const tensor = ownWhole(reading, operand);
+      const typed = tensor.dtype === dtypeIn(type) ? tensor : cast(tensor, dtypeIn(type));
+      return permutedTo(
+        typed,
+        wanted.map((label) => labels.indexOf(label)),
+      );
     };
-    const places = ["b", "f", ...spatial];
-    const [images, kernels] = [inOrder(x, own, places), inOrder(w, weights, ["o", "i", ...spatial])];
-    return inOrder(cutTo(resultType(reading), convolve(images, kernels, null, windows)), places, result);
+    const labels = ["b", "f", ...spatial];
+    const images = spacedBy(inOrder(value, own, labels), [0, 0, ...spacings.map((each) => each - 1)], 0);
+    const filters = inOrder(kernel, weights, ["o", "i", ...spatial]);
+    const isSmall = batchGroups === 1 && elementCount(sizes) <= mostTaps;
+    const made = isSmall
+      ? convolve(images, filters, null, windows)
+      : convolveWindows(reader, images, filters, { ...windows, places, batchGroups });
+    return permutedTo(
+      cutTo(type, made),
+      result.map((label) => labels.indexOf(label)),
+    );
   });
 }
 
 export const convolutionRows: Readonly<Record<string, ReadRow>> = {
-  "stablehlo.convolution": readRow(convolution, "forward"),
+  "stablehlo.convolution": readRow(convolution, "as a contraction over windows"),
 };
 
 /* Contractions as `matmul`: any batch, contracted and free axes, in any order. */

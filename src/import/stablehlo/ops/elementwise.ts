@@ -217,8 +217,7 @@ function convertValue(reading: Reading): MlirValue {
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
   // A float beyond the type becomes its nearest number, as in a cast.
-  const saturates = wraps(type) && dtypes[from].family === "float";
-  const most = 0xff_ff_ff_ffn;
+  const [saturates, most] = [wraps(type) && dtypes[from].family === "float", 0xff_ff_ff_ffn];
   const castElement = (x: Element): Element => {
     const element = castOf(from, to, x);
     return saturates && typeof element === "bigint" ? (element < 0n ? 0n : element > most ? most : element) : element;

@@ -1,5 +1,5 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
-import { amax, amin, argmax, bitXor, cast, neg } from "../../../ir/api/ops.ts";
+import { amax, amin, argmax, bitXor, cast, neg, pad } from "../../../ir/api/ops.ts";
 import { binary } from "../../../ir/api/ops/apply.ts";
 import { scan } from "../../../ir/api/ops/ordered.ts";
 import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";
@@ -23,8 +23,11 @@ import {
   resultType,
   readRow,
   soleOpOf,
+  typeText,
   valueType,
 } from "./reading.ts";
+import { spacedBy } from "./shape.ts";
+import { windowed, type AxisWindows } from "./windows.ts";
 
 interface Combiner {
   readonly reduction: ReductionOpType;
@@ -191,12 +194,10 @@ function reduceWindow(reading: Reading): MlirValue {
   const { shape } = value.type;
   const ones = shape.map(() => 1);
   const window = numbers(reader, op, ["window_dimensions"]);
-  const padding = numbers(
-    reader,
-    op,
-    ["padding"],
-    shape.flatMap(() => [0, 0]),
-  );
+  const zeros = shape.flatMap(() => [0, 0]);
+  const given = numbers(reader, op, ["padding"], zeros);
+  // `dense<0>`: one for all.
+  const padding = given.length === 1 ? zeros.map(() => at(given, 0)) : given;
   const others = ["window_strides", "base_dilations", "window_dilations"].flatMap((name) =>
     numbers(reader, op, [name], ones),
   );
@@ -206,9 +207,7 @@ function reduceWindow(reading: Reading): MlirValue {
   const isBackward = axis !== undefined && padding[2 * axis] === 0 && padding[2 * axis + 1] === extent - 1;
   const isCumulative =
     axis === undefined || (more.length === 0 && window[axis] === extent && (isForward || isBackward));
-  if (!isCumulative || others.some((each) => each !== 1)) {
-    return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
-  }
+  if (!isCumulative || others.some((each) => each !== 1)) return reduceWindows(reading, window, padding);
   const combiner = combinerOf(reading, value.type);
   return madeValue(reading, () => {
     const tensor = ownWhole(reading, value);
@@ -220,10 +219,64 @@ function reduceWindow(reading: Reading): MlirValue {
   });
 }
 
+/** Windows of a pool: each axis becomes two, of which the one within a window is reduced. */
+function reduceWindows(reading: Reading, sizes: readonly number[], padding: readonly number[]): MlirValue {
+  const { reader, op } = reading;
+  const [value, initial] = [operandAt(reading), operandAt(reading, 1)];
+  const { shape } = value.type;
+  const type = resultType(reading);
+  if (sizes.length !== shape.length || padding.length !== 2 * shape.length || type.shape.length !== shape.length) {
+    contradicted(reading, `windows of ${sizes.length} axes`, `windows of ${shape.length} axes, padded on both sides`);
+  }
+  const [strides = [], spacings = [], dilations = []] = ["window_strides", "base_dilations", "window_dilations"].map(
+    (name) => {
+      const ones = shape.map(() => 1);
+      const found = numbers(reader, op, [name], ones);
+      return found.length === shape.length
+        ? found
+        : contradicted(reading, `${found.length} ${name}`, `${shape.length}`);
+    },
+  );
+  const windows = shape.map((_, i): AxisWindows => ({
+    places: type.shape[i] ?? 0,
+    size: at(sizes, i),
+    stride: at(strides, i),
+    dilation: at(dilations, i),
+  }));
+  const fits = windows.every(({ places, size, stride, dilation }, i) => {
+    const wide = (at(shape, i) - 1) * at(spacings, i) + 1 + at(padding, 2 * i) + at(padding, 2 * i + 1);
+    return places > 0 && places === Math.floor((wide - (size - 1) * dilation - 1) / stride) + 1;
+  });
+  if (!fits) contradicted(reading, typeText(type), "a place for each window, and at least one");
+  const combiner = combinerOf(reading, value.type);
+  const identity = reductionFunctions[combiner.reduction].identity(dtypeIn(value.type));
+  return madeValue(reading, () => {
+    const whole = ownWhole(reading, value);
+    const spaced = spacedBy(
+      whole,
+      spacings.map((each) => each - 1),
+      identity,
+    );
+    const widths = shape.map((_, i) => [at(padding, 2 * i), at(padding, 2 * i + 1)] as const);
+    const padded = padding.some((each) => each !== 0) ? pad(spaced, widths, identity) : spaced;
+    const cut = windows.reduceRight((tensor, each, i) => windowed(reader, tensor, i, each), padded);
+    const reduced = partReductions[combiner.reduction](
+      cut,
+      shape.map((_, i) => 2 * i + 1),
+    );
+    const element = splatOf(initial);
+    const isNeutral = element !== null && Number(element) === Number(identity);
+    return cutTo(value.type, isNeutral ? reduced : withInitial(reading, combiner, reduced, initial));
+  });
+}
+
 export const reductionRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.reduce": {
     read: reduce,
     note: "by add, multiply, maximum, minimum, and, or; of a value and its index as argmax and argmin",
   },
-  "stablehlo.reduce_window": readRow(reduceWindow, "as a cumulative sum, product, maximum or minimum"),
+  "stablehlo.reduce_window": readRow(
+    reduceWindow,
+    "as a cumulative result or a pool: sum, product, maximum or minimum",
+  ),
 };

@@ -206,7 +206,7 @@ function padValue(reading: Reading): MlirValue {
 }
 
 /** With gaps between elements: each becomes the first of a row of its own, whose last gap is cut off. */
-function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element): TensorView {
+export function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element): TensorView {
   return gaps.reduce((before, gap, axis) => {
     const extents = readExtents(before);
     if (gap <= 0 || at(extents, axis) === 0) return before;
