@@ -207,8 +207,11 @@ function readNode(json: Json): GraphNode {
     const found = field(metadata, key);
     return isAbsent(found) ? "" : textIn(found);
   };
+  const target = textIn(field(json, "target"));
+  // run_decompositions makes an alias of it.
+  const isDetach = target === "torch.ops.aten.alias.default" && /"aten\.detach_?\.default"/u.test(text("from_node"));
   return {
-    target: textIn(field(json, "target")),
+    target: isDetach ? "torch.ops.aten.detach.default" : target,
     inputs: new Map(
       listIn(field(json, "inputs")).map((input) => [textIn(field(input, "name")), readArgument(field(input, "arg"))]),
     ),

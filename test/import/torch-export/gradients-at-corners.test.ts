@@ -27,6 +27,36 @@ const corners: readonly Corner[] = [
     gradient: [[3, 10]],
   },
   {
+    name: "a detached factor, which is an alias after run_decompositions",
+    nodes: [
+      {
+        op: "alias.default",
+        inputs: { self: "x" },
+        outputs: { d: ["float", [1, 2]] },
+        from: '[{"name": "detach", "target": "aten.detach.default", "graph_id": 1, "from_node": []}]',
+      },
+      { op: "mul.Tensor", inputs: { self: "x", other: "d" }, outputs: { y: ["float", [1, 2]] } },
+    ],
+    x: [[3, 5]],
+    shape: [1, 2],
+    gradient: [[3, 10]],
+  },
+  {
+    name: "an alias of something else",
+    nodes: [
+      {
+        op: "alias.default",
+        inputs: { self: "x" },
+        outputs: { d: ["float", [1, 2]] },
+        from: '[{"name": "t", "target": "aten.t.default", "graph_id": 1, "from_node": []}]',
+      },
+      { op: "mul.Tensor", inputs: { self: "x", other: "d" }, outputs: { y: ["float", [1, 2]] } },
+    ],
+    x: [[3, 5]],
+    shape: [1, 2],
+    gradient: [[6, 20]],
+  },
+  {
     name: "a maximum of equal elements, by index",
     nodes: [
       {

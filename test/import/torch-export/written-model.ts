@@ -50,6 +50,8 @@ export interface WrittenNode {
   /** `layers.0.mlp` */
   readonly module?: string;
   readonly trace?: string;
+  /** What export says of where the node comes from. */
+  readonly from?: string;
   /** The results as one list: of split and chunk. */
   readonly list?: boolean;
 }
@@ -106,7 +108,7 @@ export function entriesOf(model: WrittenModel): Record<string, Uint8Array | stri
     ),
     graph_module: {
       graph: {
-        nodes: model.nodes.map(({ op, inputs: given, outputs, module = "", trace = "", list = false }) => ({
+        nodes: model.nodes.map(({ op, inputs: given, outputs, module = "", trace = "", from = "", list = false }) => ({
           target: op.startsWith(".") ? op.slice(1) : `torch.ops.aten.${op}`,
           inputs: Object.entries(given).map(([name, each]) => ({ name, arg: argument(each), kind: 1 })),
           outputs: list
@@ -116,6 +118,7 @@ export function entriesOf(model: WrittenModel): Record<string, Uint8Array | stri
             nn_module_stack:
               module === "" ? "L__self__,,Model" : `L__self__,,Model;L__self__m,${module},torch.nn.Module`,
             stack_trace: trace,
+            from_node: from,
           },
         })),
         tensor_values: Object.fromEntries(tensors),
