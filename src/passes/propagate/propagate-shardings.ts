@@ -192,8 +192,9 @@ function contracting(edit: TensorEdit, fusion: FusionData): ContractedAlike {
   };
   const textOf = ({ parts }: CutAxis): string =>
     parts.map(({ type, stride }) => `${type} ${printScalar(stride)}`).join();
-  return (axis, id, cut) =>
-    (readers.get(id) ?? []).every((op) => {
+  return (axis, id, cut) => {
+    const all = readers.get(id) ?? [];
+    const areAlike = all.every((op) => {
       if (!isContraction(op)) return false;
       const pairs = possiblePairs(op, fusion.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
       const own = pairs.find(({ operand, producer }) => op.inputs[operand] === id && producer.id === axis.id);
@@ -204,6 +205,8 @@ function contracting(edit: TensorEdit, fusion: FusionData): ContractedAlike {
       const theirs = cutsOf(source)[axes.findIndex((each) => each.id === other.producer.id)];
       return theirs !== undefined && textOf(theirs) === textOf(cut);
     });
+    return all.length > 0 && areAlike;
+  };
 }
 
 /** The further outputs of an op lie on the devices, and in chunks, as its first output does. */

@@ -17,7 +17,7 @@ import { isContraction, type Op } from "../../ir/ops/op.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { partialView } from "./partial-views.ts";
+import { onParts } from "./partial-views.ts";
 import { type Decisions, routeOps, costOf, excerpt, movesOf, weighing } from "./weigh-ops.ts";
 import type { Routing } from "./routing.ts";
 
@@ -38,27 +38,32 @@ function decisions(fusion: FusionData): Decisions {
   };
 }
 
-// Leaves the sum of a contraction's partial results to what views of it become, where that moves less.
+// Leaves the sum of a contraction's partial results to what views of it become, and other ops that are linear in it, where
+// that moves less.
 //
 //   T2[16, 32] = matmul(T0, T1), summed over devices; T5[32, 16] = cat(slice(T2), slice(T2)), cut over them
 //
 // Summed at once, T2 takes an Allreduce. The partial results are sliced and joined instead, and a ReduceScatter gives T5.
-// Both ways are routed, and their bytes compared (weigh-ops.ts).
+// In a mixture of experts, what experts give for a token is weighed and added before devices add it: the bytes of a token
+// move once, not once for each of its experts. Both ways are routed, and their bytes compared (weigh-ops.ts).
 
-/** At most so many views of a sum are looked at. */
-const farthest = 6;
+/** At most so many ops on a sum are looked at. */
+const farthest = 10;
 
-/** The results of an op and of views of it whose sums are left to further views: none if that moves no less. */
+/** The results of an op and of ops on it whose sums are left to further ops: none if that moves no less. */
 function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: Op): readonly TensorId[] {
   const readersOf = (id: TensorId): readonly Op[] => readers.get(id) ?? [];
-  const region = viewsOf(op, readersOf);
+  const region = linearIn(fusion, op, readersOf);
   if (region.length === 1) return [];
   const made = new Set(region.map(({ output }) => output));
   const late = [...made].filter((id) => readersOf(id).some(({ output }) => made.has(output)));
   const isClosed = late.every((id) => !outputs.has(id) && readersOf(id).every(({ output }) => made.has(output)));
   const isChunked = [...op.inputs, ...made].some((id) => streamAxis(at(tensors, id)) !== null);
   if (!isClosed || isChunked) return [];
-  const program = excerpt(fusion, region, tensors);
+  const based = region.flatMap((each) => (each.kind === "ScatterAdd" ? [at(each.inputs, 0)] : []));
+  const zeros =
+    based.length === 0 ? [] : fusion.ops.filter((each) => each.kind === "Full" && based.includes(each.output));
+  const program = excerpt(fusion, [...zeros, ...region], tensors);
   const own = program.ops.map(({ output }) => output).filter((id) => !program.outputs.includes(id));
   const now = movesOf(program, options);
   const later = now === null || now.bytes === 0 ? null : movesOf(program, options, { late: own });
@@ -66,14 +71,14 @@ function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: O
   return later.bytes < now.bytes && costOf(later) < costOf(now) ? late : [];
 }
 
-/** The op and the views of what it and they make. */
-function viewsOf(op: Op, readersOf: (id: TensorId) => readonly Op[]): readonly Op[] {
+/** The op, and what is linear in its result, op by op. */
+function linearIn(fusion: FusionData, op: Op, readersOf: (id: TensorId) => readonly Op[]): readonly Op[] {
   const region = [op];
   const made = new Set([op.output]);
   for (const { output } of region) {
     for (const reader of readersOf(output)) {
-      const isView = partialView(reader, 0, 0) !== null && reader.inputs.every((id) => made.has(id));
-      if (!isView || made.has(reader.output) || region.length > farthest) continue;
+      const isLinear = onParts(fusion, reader, (id) => made.has(id), 0, 0) !== null;
+      if (!isLinear || made.has(reader.output) || region.length > farthest) continue;
       region.push(reader);
       made.add(reader.output);
     }

@@ -30,7 +30,7 @@ import { opStep } from "./steps/step.ts";
 import { layoutOf, sameLayout } from "../../ir/layout.ts";
 import { isSumOverDevices, mergeSums } from "./merge-sums.ts";
 import { addMoved, addReduction, maybeSource, moveInto, type Streamed } from "./move.ts";
-import { viewPartialSums } from "./partial-views.ts";
+import { computeOnParts } from "./partial-views.ts";
 
 /** The result with DID types on its reduced axis, or the operand where it is computed. */
 type Way = { readonly kind: "share"; readonly output: Tensor } | { readonly kind: "follow"; readonly operand: number };
@@ -245,7 +245,7 @@ function routeOp(routing: Routing, op: Op): void {
   const shared = sharedOp(routing, op);
   const parts = unrouted(routing, () => {
     if (shared !== null) splitOverDevices(routing, shared);
-    else if (!options.nvfuserLimits && !mergeSums(routing, op)) viewPartialSums(routing, op);
+    else if (!options.nvfuserLimits && !mergeSums(routing, op)) computeOnParts(routing, op);
   });
   for (const part of parts) {
     if (part.output >= fusion.tensors.length) readOnce.add(part.output);
