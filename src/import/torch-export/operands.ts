@@ -4,6 +4,8 @@ import type { TensorId } from "../../ir/domain.ts";
 import type { Extent } from "../../ir/api/extent.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { CausalMask } from "../../ir/ops/kinds/attention/attention.ts";
+import { full } from "../../ir/api/ops/creation.ts";
+import { sum } from "../../ir/api/ops/reductions.ts";
 import { permute } from "../../ir/api/ops/views.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
@@ -191,7 +193,10 @@ export function nodeOperands(
       const found = given(name);
       if (!isValue(found)) return number(name);
       const value = building.valueOf(found.name);
-      return value.kind === "size" ? number(name) : viewOf(found, name);
+      if (value.kind !== "size") return viewOf(found, name);
+      const size = plainSize(value.size);
+      if (typeof size === "number") return size;
+      return isCount(value.size) ? sizeTensor(building.fusion, value.size) : missing(name, "no difference of sizes");
     },
     number,
     numberOr,
@@ -225,6 +230,19 @@ export function nodeOperands(
 
 function plainSize(size: Scalar): Extent {
   return size.kind === "constant" ? size.value : size;
+}
+
+/** Whether a size is 0 or more for any sizes. */
+function isCount(size: Scalar): boolean {
+  if (size.kind === "constant") return size.value >= 0;
+  return (
+    size.kind === "symbol" || (size.kind === "binary" && size.op !== "sub" && isCount(size.lhs) && isCount(size.rhs))
+  );
+}
+
+/** A size that export left open as a tensor without axes. */
+function sizeTensor(fusion: Fusion, size: Scalar): TensorView {
+  return sum(full(fusion, [size], 1, "int64"), [0]);
 }
 
 /** The axis counted from 0. */

@@ -222,3 +222,31 @@ it("core ATen's forms of linear and attention keep the batch", () => {
   );
   expect(tensors[outputs[0] ?? -1]?.dtype).toBe("half");
 });
+
+describe("sizes that export left open", () => {
+  const size = (name: string): object => ({ as_sym_int: { as_name: name } });
+  const rows = "Symbol('s0', positive=True, integer=True)";
+  const model: WrittenModel = {
+    inputs: { x: ["double", [rows, 2]] },
+    nodes: [
+      { op: "sym_size.int", inputs: { self: "x", dim: 0 }, outputs: { n: ["int64", []] } },
+      { op: "sym_numel.default", inputs: { self: "x" }, outputs: { all: ["int64", []] } },
+      { op: "._operator.floordiv", inputs: { a: size("n"), b: 2 }, outputs: { half: ["int64", []] } },
+      { op: "._operator.mod", inputs: { a: size("n"), b: 2 }, outputs: { odd: ["int64", []] } },
+      { op: "div.Tensor", inputs: { self: "x", other: size("all") }, outputs: { a: ["double", [rows, 2]] } },
+      { op: "add.Tensor", inputs: { self: "a", other: size("half") }, outputs: { b: ["double", [rows, 2]] } },
+      { op: "sub.Tensor", inputs: { self: "b", other: size("odd"), alpha: 10 }, outputs: { y: ["double", [rows, 2]] } },
+    ],
+    outputs: ["y"],
+  };
+
+  it.each([
+    [3, 12 / 6 + 1 - 10],
+    [4, 12 / 8 + 2],
+  ])("are operands, of %s rows", (count, wanted) => {
+    const x: Tensor = { dtype: "double", shape: [count, 2], data: new Float64Array(2 * count).fill(12) };
+    const [y] = evaluateFusion(built(model).fusion.data(), [x]).outputs;
+    expect(y?.shape).toEqual([count, 2]);
+    expect(new Set(Array.from<number | bigint, number>(y?.data ?? [], Number))).toEqual(new Set([wanted]));
+  });
+});

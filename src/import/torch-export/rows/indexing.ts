@@ -12,8 +12,8 @@ import { tril, triu } from "../../../ir/api/ops/ordered.ts";
 import { cat, unsqueeze } from "../../../ir/api/ops/shape.ts";
 import { reshape, select, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
-import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { constantValue, extentsDiffer, foldAdd, foldDiv, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
+import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { alongAxis, permutedTo, withAxes } from "../../views.ts";
@@ -327,6 +327,7 @@ export const primRows: AtenRows = atenRows(
 /** The size of an axis, and Python's arithmetic on sizes. */
 export const sizeRows: AtenRows = new Map([
   ...atenRows({
+    "sym_numel.default": (o) => ({ kind: "size", size: foldProduct(o.tensor("self").extents) }),
     "sym_size.int(self dim)": (o) => ({
       kind: "size",
       size: at(o.tensor("self").extents, axisIn(o.whole("dim"), o.tensor("self").rank)),
@@ -340,6 +341,12 @@ export const sizeRows: AtenRows = new Map([
         size: foldAdd(scalarIn(o.size("a")), foldMul(scalarIn(o.size("b")), constant(-1))),
       }),
       "mul(a b)": (o) => ({ kind: "size", size: foldMul(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+      "floordiv(a b)": (o) => ({ kind: "size", size: foldDiv(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+      "mod(a b)": (o) => {
+        const [a, b] = [scalarIn(o.size("a")), scalarIn(o.size("b"))];
+        const isKnown = a.kind === "constant" && b.kind === "constant";
+        return { kind: "size", size: isKnown ? constant(a.value % b.value) : binary("mod", a, b) };
+      },
     },
     "_operator.",
   ),
