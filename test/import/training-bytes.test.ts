@@ -67,3 +67,20 @@ it.each([
   const { program } = compile(fusion, { devices: devices ?? 0, verify: "off" });
   expect(mostReceived(program)).toBeLessThanOrEqual(bytes);
 });
+
+it("gradients of a weight that several steps read are added before one collective", async () => {
+  const rows = (shape: string): string => `tensor<${shape}xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}`;
+  const step = (i: number): string => `
+    %a${i} = stablehlo.dot_general %d, %x${i}, contracting_dims = [0] x [0] : (tensor<8x16xf32>, tensor<8x32xf32>) -> tensor<16x32xf32>
+    %b${i} = stablehlo.transpose %a${i}, dims = [1, 0] : (tensor<16x32xf32>) -> tensor<32x16xf32>
+    %s${i} = stablehlo.add %s${i - 1}, %b${i} : tensor<32x16xf32>`;
+  const text = `sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%d: ${rows("8x16")}, %x1: ${rows("8x32")}, %x2: ${rows("8x32")}, %x3: ${rows("8x32")}) -> (tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+    %s0 = stablehlo.constant dense<0.0> : tensor<32x16xf32>
+    ${[1, 2, 3].map(step).join("")}
+    return %s3 : tensor<32x16xf32>
+  }`;
+  const { fusion } = await importModel(text);
+  const { program } = compile(fusion, { devices: 4, verify: "off" });
+  expect(mostReceived(program)).toBe((2 * 32 * 16 * 4 * 3) / 4);
+});

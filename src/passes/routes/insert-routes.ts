@@ -30,10 +30,11 @@ export const insertRoutes: Pass<"checked", "checked"> = {
 
 function decisions(fusion: FusionData): Decisions {
   const weigh = weighing(fusion);
+  const isOfSums = sumsOf(fusion);
   return {
     decide: (routing, op, written) => {
       weigh(routing, op, written);
-      if (isContraction(op)) for (const id of lateSums(routing, op)) routing.late.add(id);
+      if (isContraction(op)) for (const id of lateSums(routing, op, isOfSums)) routing.late.add(id);
     },
   };
 }
@@ -51,7 +52,11 @@ function decisions(fusion: FusionData): Decisions {
 const farthest = 10;
 
 /** The results of an op and of ops on it whose sums are left to further ops: none if that moves no less. */
-function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: Op): readonly TensorId[] {
+function lateSums(
+  { fusion, tensors, options, readers, outputs }: Routing,
+  op: Op,
+  isOfSums: (id: TensorId) => boolean,
+): readonly TensorId[] {
   const readersOf = (id: TensorId): readonly Op[] => readers.get(id) ?? [];
   const region = linearIn(fusion, op, readersOf);
   if (region.length === 1) return [];
@@ -68,7 +73,28 @@ function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: O
   const now = movesOf(program, options);
   const later = now === null || now.bytes === 0 ? null : movesOf(program, options, { late: own });
   if (now === null || later === null) return [];
-  return later.bytes < now.bytes && costOf(later) < costOf(now) ? late : [];
+  if (later.bytes < now.bytes && costOf(later) < costOf(now)) return late;
+  // One collective carries all sums that are added, as of a weight that each step of a loop reads.
+  const isAdded = region.every(({ output }) =>
+    readersOf(output).every((each) => made.has(each.output) || (isAddition(each) && each.inputs.every(isOfSums))),
+  );
+  return isAdded && later.bytes === now.bytes ? late : [];
+}
+
+function isAddition(op: Op): boolean {
+  return op.kind === "Binary" && op.op === "add" && op.scalar === undefined;
+}
+
+/** Whether a tensor is a view of the result of a contraction or of an addition. */
+function sumsOf(fusion: FusionData): (id: TensorId) => boolean {
+  const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  const isOfSums = (id: TensorId): boolean => {
+    const op = producers.get(id);
+    if (op === undefined) return false;
+    const isView = op.kind === "Permute" || op.kind === "Slice" || op.kind === "Reshape";
+    return isContraction(op) || isAddition(op) || (isView && isOfSums(at(op.inputs, 0)));
+  };
+  return isOfSums;
 }
 
 /** The op, and what is linear in its result, op by op. */

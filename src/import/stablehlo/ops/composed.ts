@@ -6,6 +6,7 @@ import {
   cast,
   eq,
   exp2,
+  ge,
   gt,
   log1p,
   lt,
@@ -13,8 +14,10 @@ import {
   mul,
   neg,
   shiftRight,
+  sign,
   sqrt,
   sub,
+  trunc,
   where,
 } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -43,6 +46,14 @@ const bitcastRow = readRow((reading) => {
   }
   return madeValue(reading, () => floatOfBits(bitAnd(cast(ownView(reading, value), "int64"), 0xff_ff_ff_ffn)));
 }, "of i32 and ui32 to f32");
+
+/** Halves go away from 0. The distance to the whole number is exact, which x + 0.5 is not. */
+function roundAway(x: TensorView): TensorView {
+  const whole = trunc(x);
+  return where(ge(abs(sub(x, whole)), 0.5), add(whole, sign(x)), whole);
+}
+
+const roundRow = readRow((reading) => madeValue(reading, () => roundAway(ownView(reading, operandAt(reading)))));
 
 /** Giles, "Approximating the erfinv function": polynomials in w - 2.5 for w < 5, else in sqrt(w) - 3. */
 const central = [
@@ -102,5 +113,6 @@ const precisionRow = readRow((reading) => {
 export const composedRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.bitcast_convert": bitcastRow,
   "stablehlo.reduce_precision": precisionRow,
+  "stablehlo.round_nearest_afz": roundRow,
   "chlo.erf_inv": erfInvRow,
 };

@@ -1,7 +1,6 @@
 /** Elementwise ops: by the functions of Braid's ops where these are the same, else by several of them. */
 import {
   abs,
-  add,
   type BinaryOperand,
   bitAnd,
   bitXor,
@@ -23,7 +22,6 @@ import {
   shiftRight,
   sign,
   sub,
-  trunc,
   where,
 } from "../../../ir/api/ops.ts";
 import { apply, callOf, binary } from "../../../ir/api/ops/apply.ts";
@@ -152,11 +150,18 @@ function binaryValue(reading: Reading, op: BinaryOpType, cuts = false): MlirValu
   });
 }
 
-/** The operand that an op with the other one does not change: `maximum(-inf, x)`, as frameworks write for reductions. */
+/** As frameworks begin reductions, and sums of a loop: XLA leaves 0 + x out, too, where it would change the sign of -0. */
+const neutralElements: Readonly<Partial<Record<BinaryOpType, number>>> = {
+  maximum: -Infinity,
+  minimum: Infinity,
+  add: 0,
+};
+
+/** The operand that an op with the other one does not change: `maximum(-inf, x)`. */
 function neutral(op: BinaryOpType, a: MlirValue, b: MlirValue): MlirValue | null {
   const isNeutral = (value: MlirValue): boolean => {
     const element = splatOf(value);
-    return (op === "maximum" && element === -Infinity) || (op === "minimum" && element === Infinity);
+    return element !== null && value.type.element !== "i1" && Number(element) === neutralElements[op];
   };
   return isNeutral(a) ? b : isNeutral(b) ? a : null;
 }
@@ -316,12 +321,6 @@ function keepZero(x: TensorView, result: TensorView): TensorView {
   return isFloat(x) ? where(eq(x, 0), x, result) : result;
 }
 
-/** Halves go away from 0. The distance to the whole number is exact, which x + 0.5 is not. */
-function roundAway(x: TensorView): TensorView {
-  const whole = trunc(x);
-  return where(ge(abs(sub(x, whole)), 0.5), add(whole, sign(x)), whole);
-}
-
 const notRow = readRow((reading) => {
   const value = operandAt(reading);
   if (value.type.element !== "i1") {
@@ -372,7 +371,6 @@ export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.floor": unaryRow("floor"),
   "stablehlo.ceil": unaryRow("ceil"),
   "stablehlo.round_nearest_even": unaryRow("round"),
-  "stablehlo.round_nearest_afz": composed(roundAway),
   "stablehlo.sqrt": unaryRow("sqrt"),
   "stablehlo.rsqrt": unaryRow("rsqrt"),
   "stablehlo.cbrt": composed((x) => keepZero(x, mul(sign(x), pow(abs(x), 1 / 3)))),
