@@ -1,6 +1,8 @@
 /** Annotates the tensors of a model as a plan says. Parameters and inputs that it does not name are on every device. */
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { TensorId } from "../../ir/domain.ts";
+import { outputsOf } from "../../ir/ops/op.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
@@ -146,7 +148,9 @@ function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
       for (const tensor of facts.resultsOf(path)) add(tensor, line.placements, line);
     }
   }
-  for (const { tensor } of model.inputs) if (!layouts.has(tensor.id)) tensor.setDeviceMesh(mesh);
+  for (const tensor of [...model.inputs.map((each) => each.tensor), ...constantOutputs(model)]) {
+    if (!layouts.has(tensor.id)) tensor.setDeviceMesh(mesh);
+  }
   for (const { tensor, placements } of layouts.values()) {
     // Braid decides where sums are added, unless the layout of the sum is given.
     if (placements.every(({ kind }) => kind !== "partial")) placeTensor(tensor, mesh, placements);
@@ -156,6 +160,16 @@ function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
       for (const tensor of facts.resultsOf(path)) stream(plan, line, tensor);
     }
   }
+}
+
+/** The outputs that depend on no input, to which no placement spreads. */
+function constantOutputs({ fusion, outputs }: ExportedModel): readonly TensorView[] {
+  const { inputs, ops } = fusion.data();
+  const reached = new Set<TensorId>(inputs);
+  for (const op of ops) {
+    if (op.inputs.some((id) => reached.has(id))) for (const id of outputsOf(op)) reached.add(id);
+  }
+  return outputs.flatMap(({ tensor }) => (reached.has(tensor.id) ? [] : [tensor]));
 }
 
 /** What a plan says of parameters, inputs and outputs. Throws `sharding-plan-invalid`. */

@@ -187,6 +187,23 @@ describe("placements", () => {
     expect(parsePlacement(text)).toEqual(placement);
   });
 
+  it("leave a result that depends on no input on every device", () => {
+    const bytes = modelFile({
+      inputs: { x: ["float", [4, 2]] },
+      nodes: [
+        { op: "neg.default", inputs: { self: "x" }, outputs: { y: ["float", [4, 2]] } },
+        { op: "arange.default", inputs: { end: 3 }, outputs: { i: ["int64", [3]] } },
+        { op: "full.default", inputs: { size: [3], fill_value: 2 }, outputs: { f: ["int64", [3]] } },
+        { op: "add.Tensor", inputs: { self: "i", other: "f" }, outputs: { z: ["int64", [3]] } },
+      ],
+      outputs: ["y", "z", "f"],
+    });
+    const plan = parsePlan('{ "mesh": { "tp": 4 }, "inputs": { "x": ["Shard(0)"] } }', "plan.json");
+    const model = shardedModel(readExportedProgram(sourceOfBytes(bytes)), plan);
+    expect(() => lower(model.fusion)).not.toThrow();
+    expect(collectives(model)).toEqual([]);
+  });
+
   it("of an axis that two dimensions cut, the outer one comes first", () => {
     const model = planned("mlp", { mesh: { dp: 2, tp: 4 }, "up.weight": ["Shard(0)", "Shard(-2)"] });
     expect(layout(model, "up.weight")).toBe("[2{dp}, 4{tp}, 32, 64]");
