@@ -260,8 +260,8 @@ export function slopesAt(
 ): (pairs: readonly Pair[], seed: number) => Slope {
   const { of, cotangents, whole } = derivation;
   const joint = inDouble(withoutScales({ ...fusion, ...whole }));
-  const clamps = (fusion.markers ?? []).filter(({ name }) => name === "clamp");
-  const takesFirst = new Set(clamps.flatMap(({ kept, outputs }) => [...kept, ...outputs]));
+  const corners = (fusion.markers ?? []).filter(({ name }) => name === "clamp" || name === "extreme");
+  const takesFirst = new Set(corners.flatMap(({ kept, outputs }) => [...kept, ...outputs]));
   const held = new Map(
     (fusion.markers ?? []).flatMap(({ name, outputs, padding = -1 }): (readonly [TensorId, Held])[] => {
       const output = at(outputs, 0);
@@ -323,7 +323,7 @@ interface Evaluated {
 }
 
 interface Continuing extends Setting {
-  /** The maxima and minima that take the first of two equal operands, as those of `clamp` do, rather than their mean. */
+  /** The maxima and minima that take the first of equal elements, as those of `clamp` do, rather than their mean. */
   readonly takesFirst: ReadonlySet<TensorId>;
   /** Tensors that stay, as a whole or in part. */
   readonly held: ReadonlyMap<TensorId, Held>;
@@ -351,7 +351,7 @@ function continuedOp(
     return [extremeOperand(op, operands, evaluated, setting.takesFirst.has(op.output))];
   }
   if (op.kind === "Reduction" && (op.op === "amax" || op.op === "amin")) {
-    return [meanOfExtremes(x, then, result, op.axes, setting)];
+    return [meanOfExtremes(x, then, result, op.axes, setting, setting.takesFirst.has(op.output))];
   }
   return evaluateOp(op, operands, result.shape, setting);
 }
@@ -385,18 +385,23 @@ function extremeOperand(
   return makeValue(dtype, shape, (index, flat) => ({ element: element(index, flat), bound: 0 }));
 }
 
-/** Of the elements that were extreme: all of them move the result. */
+/** Of the elements that were extreme: all of them move the result, or the first one does. */
 function meanOfExtremes(
   now: OracleValue,
   then: OracleValue,
   result: OracleValue,
   axes: readonly number[],
   { arithmetic }: Setting,
+  takesFirst: boolean,
 ): OracleValue {
   const extremes = { ...result, shape: then.shape.map((extent, axis) => (axes.includes(axis) ? 1 : extent)) };
   const sumOf = (term: (flat: number) => number): OracleValue => {
+    const found = new Set<string>();
     const terms = makeValue(then.dtype, then.shape, (index, flat) => {
-      const isExtreme = then.elements[flat] === elementAt(extremes, index).element;
+      const row = index.filter((_, axis) => !axes.includes(axis)).join();
+      const isLater = takesFirst && found.has(row);
+      const isExtreme = !isLater && then.elements[flat] === elementAt(extremes, index).element;
+      if (isExtreme) found.add(row);
       return { element: isExtreme ? term(flat) : 0, bound: 0 };
     });
     return reduction("sum", terms, axes, 0, arithmetic);

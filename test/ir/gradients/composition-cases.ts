@@ -2,6 +2,7 @@
 import {
   add,
   cast,
+  cat,
   clamp,
   crossEntropy,
   cumsum,
@@ -79,4 +80,6 @@ export const ownGradientCases: readonly CompositionCase[] = [
   ["a factor that is detached", (x) => mul(x, detached(x)), [3, 4]],
   ["an embedding with a row of padding", (table) => paddedEmbedding(table, rowsOf(table), 2), [4, 3]],
   ["a maximum of which one element is taken", (x) => extreme(x, 1, "max")[0], [3, 4]],
+  ["the first of equal elements, a maximum", (x) => extreme(cat([x, detached(x)], 1), 1, "max")[0], [3, 4]],
+  ["the first of equal elements, a minimum", (x) => extreme(cat([x, detached(x)], 1), 1, "min")[0], [3, 4]],
 ];
