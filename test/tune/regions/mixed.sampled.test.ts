@@ -146,7 +146,7 @@ it("any lowering and schedule of each region of a sharded model, forward and bac
       const { build, groups } = shardedModels[name];
       const fusion = build({ devices: 2, rows, hidden: 5, dtype: "float" });
       const found = findRegions(fusion, {});
-      expect(found?.regions.length).toBeGreaterThan(3);
+      expect(found?.regions.length).toBeGreaterThan(1);
       if (found === null) return;
       const devices = 2 * groups;
       const chosen = found.regions.map((_, i) => at(candidates, at(pick, i % pick.length)));
