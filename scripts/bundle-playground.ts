@@ -118,6 +118,14 @@ const keywordTree = {
     }
     export const READ_WORD_TREE = new Int32Array(tree);`,
 };
+/** sucrase's enums without the names by number, which it never reads. */
+const enums = Object.fromEntries(
+  ["util/charcodes", "tokenizer/types", "tokenizer/keywords"].map((name) => {
+    const file = `${sucrase}/parser/${name}.js`;
+    const text = readFileSync(path.join(root, file), "utf8");
+    return [file, text.replaceAll(/(\w+)\[\1\["(\w+)"\] = (\w+)\] = "\2"/gu, '$1["$2"] = $3')];
+  }),
+);
 /** What computes an element, which no compiler does. */
 const functions = (name: string): string =>
   `export const ${name} = new Proxy({}, { get: () => () => { ${refusal} } });`;
@@ -141,6 +149,9 @@ const missing = (what: string): string =>
 const rare = {
   "src/compile/pipeline/build-pipeline.ts": `export function pipeline() { ${missing("pipelines")} }`,
   "src/compile/pipeline/orders.ts": `export const pipelineOrders = new Proxy({}, { get() { ${missing("pipelines")} } });`,
+  "src/ir/api/ops/compositions/float8-linear.ts": ["float8Linear", "float8Product", "columnsOf", "quantize"]
+    .map((name) => `export function ${name}() { ${missing("floats of 8 bits")} }`)
+    .join(" "),
   "src/compile/split-backward.ts": `export function splitBackward() { ${missing("split passes")} }`,
 };
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
@@ -169,6 +180,7 @@ for (const [name, file, stubs] of [
       ...rare,
       ...otherSyntax,
       ...keywordTree,
+      ...enums,
       "src/executor/multi-device-executor.ts": executor,
     },
   ],

@@ -119,11 +119,12 @@ export function readGraph(document: Json): ExportedGraph {
   const graphModule = field(document, "graph_module");
   const graph = field(graphModule, "graph");
   const signature = field(graphModule, "signature");
+  const { nodes, tensors } = readBody(graph);
   return {
     inputs: listIn(field(signature, "input_specs")).map(readInput),
     outputs: listIn(field(signature, "output_specs")).flatMap(readOutput),
-    nodes: listIn(field(graph, "nodes")).map(readNode),
-    tensors: new Map(fieldsIn(field(graph, "tensor_values")).map(([name, each]) => [name, readMeta(each)])),
+    nodes,
+    tensors,
     ranges: new Map(
       fieldsIn(field(document, "range_constraints")).map(([name, range]) => [
         name,
@@ -141,11 +142,11 @@ function requireVersion(document: Json): void {
   fail("model-unsupported", `the file of a model was written by ${found > major ? "a newer" : "an older"} PyTorch`, {
     place: { kind: "file", path: jsonPlaceText(field(document, "schema_version")) },
     found: `version ${found} of the schema, of PyTorch ${isAbsent(version) ? "2.4 or earlier" : textIn(version)}`,
-    expected: `version ${major}, of PyTorch 2.6 to 2.11`,
+    expected: `version ${major}, of PyTorch 2.6 to 2.13`,
     help:
       found > major
-        ? "export the model with PyTorch 2.11, or use a newer Braid"
-        : "export the model again with PyTorch 2.11",
+        ? "export the model with PyTorch 2.13, or use a newer Braid"
+        : "export the model again with PyTorch 2.13",
   });
 }
 
@@ -199,6 +200,87 @@ function unsupportedPart(json: Json, found: string, expected: string): never {
 
 export function isValue(argument: Argument): argument is Extract<Argument, { readonly kind: "value" }> {
   return typeof argument === "object" && argument !== null && "kind" in argument && argument.kind === "value";
+}
+
+interface GraphBody {
+  readonly nodes: readonly GraphNode[];
+  readonly tensors: ReadonlyMap<string, TensorMeta>;
+}
+
+/** The nodes of a graph, in which those of regions stand in place of the calls of regions. */
+function readBody(graph: Json): GraphBody {
+  const tensors = new Map(fieldsIn(field(graph, "tensor_values")).map(([name, each]) => [name, readMeta(each)]));
+  const nodes = listIn(field(graph, "nodes")).flatMap((json) => {
+    const region = regionIn(json);
+    if (region === null) return [readNode(json)];
+    const inlined = inline(readNode(json), region, tensors);
+    for (const [name, meta] of inlined.tensors) tensors.set(name, meta);
+    return inlined.nodes;
+  });
+  return { nodes, tensors };
+}
+
+/** A part of the model that ran under torch.no_grad, or without autocast: a graph of its own, and what it is called with. */
+interface Region {
+  readonly name: string;
+  readonly graph: Json;
+  readonly operands: readonly Json[];
+  readonly detached: boolean;
+}
+
+/** Null for another node, and for a region in which autocast changes dtypes. */
+function regionIn(json: Json): Region | null {
+  const target = textIn(field(json, "target"));
+  const [, mode] = /^torch\.ops\.higher_order\.wrap_with_(set_grad_enabled|autocast)$/u.exec(target) ?? [];
+  if (mode === undefined) return null;
+  const given = listIn(field(json, "inputs")).map((input) => field(input, "arg"));
+  const position = given.findIndex((each) => variantIn(each)[0] === "as_graph");
+  const called = given[position];
+  const flags = given
+    .slice(0, position)
+    .flatMap((each) => (variantIn(each)[0] === "as_bool" ? [readArgument(each)] : []));
+  if (called === undefined || (mode === "autocast" && flags[0] !== false)) return null;
+  const [, body] = variantIn(called);
+  return {
+    name: textIn(field(body, "name")),
+    graph: field(body, "graph"),
+    operands: given.slice(position + 1),
+    detached: mode === "set_grad_enabled" && flags[0] === false,
+  };
+}
+
+/** The nodes of a region, whose values get other names where the graph around it has the same. */
+function inline(call: GraphNode, region: Region, around: ReadonlyMap<string, TensorMeta>): GraphBody {
+  const body = readBody(region.graph);
+  const names = new Map<string, Argument>();
+  listIn(field(region.graph, "inputs")).forEach((input, i) => {
+    const operand = region.operands[i];
+    const own = readArgument(input);
+    if (isValue(own) && operand !== undefined) names.set(own.name, readArgument(operand));
+  });
+  const nameOf = (name: string): string => (around.has(name) ? `${region.name}.${name}` : name);
+  const renamed = (argument: Argument): Argument => {
+    if (isList(argument)) return argument.map(renamed);
+    if (!isValue(argument)) return argument;
+    return names.get(argument.name) ?? { ...argument, name: nameOf(argument.name) };
+  };
+  const nodes = body.nodes.map((node) => ({
+    ...node,
+    inputs: new Map([...node.inputs].map(([name, argument]) => [name, renamed(argument)])),
+    outputs: node.outputs.map((name) => (name === "" ? "" : nameOf(name))),
+  }));
+  const results = listIn(field(region.graph, "outputs")).map((output) => renamed(readArgument(output)));
+  const target = `torch.ops.aten.${region.detached ? "detach" : "alias"}.default`;
+  const handed = call.outputs.map((name, i): GraphNode => ({
+    ...call,
+    target,
+    inputs: new Map([["self", results[i] ?? null]]),
+    outputs: [name],
+  }));
+  return {
+    nodes: [...nodes, ...handed],
+    tensors: new Map([...body.tensors].map(([name, meta]) => [nameOf(name), meta])),
+  };
 }
 
 function readNode(json: Json): GraphNode {

@@ -4,7 +4,7 @@
  *
  *   whether operands of an op move, or its result, or it is reduced instead    weigh-ops.ts, place-op.ts
  *   what a sum over devices becomes                                            split-over-devices.ts, merge-sums.ts,
- *                                                                              late-sums.ts
+ *   which ops are computed on what devices have of a sum                       partial-views.ts
  *   which tensor moves, for how many readers                                   move.ts
  *   the route, and what it costs                                               route.ts
  *   the kinds of steps, and the bytes of each                                  steps/
@@ -34,7 +34,8 @@ function decisions(fusion: FusionData): Decisions {
   return {
     decide: (routing, op, written) => {
       weigh(routing, op, written);
-      if (isContraction(op)) for (const id of lateSums(routing, op, isOfSums)) routing.late.add(id);
+      if (isContraction(op))
+        for (const id of lateSums(routing, op, isOfSums)) routing.late.set(id, at(fusion.tensors, op.output).dtype);
     },
   };
 }
@@ -71,7 +72,10 @@ function lateSums(
   const program = excerpt(fusion, [...zeros, ...region], tensors);
   const own = program.ops.map(({ output }) => output).filter((id) => !program.outputs.includes(id));
   const now = movesOf(program, options);
-  const later = now === null || now.bytes === 0 ? null : movesOf(program, options, { late: own });
+  const later =
+    now === null || now.bytes === 0
+      ? null
+      : movesOf(program, options, { late: new Map(own.map((id) => [id, at(tensors, op.output).dtype])) });
   if (now === null || later === null) return [];
   if (later.bytes < now.bytes && costOf(later) < costOf(now)) return late;
   // One collective carries all sums that are added, as of a weight that each step of a loop reads.
@@ -99,11 +103,12 @@ function sumsOf(fusion: FusionData): (id: TensorId) => boolean {
 
 /** The op, and what is linear in its result, op by op. */
 function linearIn(fusion: FusionData, op: Op, readersOf: (id: TensorId) => readonly Op[]): readonly Op[] {
+  const { dtype } = at(fusion.tensors, op.output);
   const region = [op];
   const made = new Set([op.output]);
   for (const { output } of region) {
     for (const reader of readersOf(output)) {
-      const isLinear = onParts(fusion, reader, (id) => made.has(id), 0, 0) !== null;
+      const isLinear = onParts(fusion, reader, (id) => made.has(id), dtype, 0, 0) !== null;
       if (!isLinear || made.has(reader.output) || region.length > farthest) continue;
       region.push(reader);
       made.add(reader.output);

@@ -14,7 +14,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { wholeAxis } from "../../ir/parts.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { typeOfWhole } from "../../ir/shards.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor } from "../edit/tensor-edit.ts";
 import { reduceOverDevices } from "./merge-sums.ts";
@@ -33,7 +33,7 @@ export function computeOnParts(routing: Routing, op: Op): boolean {
   if (!sums.every((sum) => sum === null || (sum.type === type && sum.mesh.equals(mesh)))) return false;
   const axes = withoutReductions(output.domain.logical);
   const program = { ops: routing.fusion.ops, tensors };
-  const own = onParts(program, op, (id) => lateSum(routing, id) !== null, first.axis, mesh.size(type));
+  const own = onParts(program, op, (id) => lateSum(routing, id) !== null, first.dtype, first.axis, mesh.size(type));
   if (own === null || !to.mesh.equals(mesh)) return false;
   const devices: AxisShape = { extent: constant(mesh.size(type)), iterType: "iteration" };
   const parts = addSerialTensor(routing, output, [...output.domain.logical, devices], mesh, "partial sum");
@@ -75,17 +75,20 @@ interface LateSum {
   readonly axis: number;
   readonly type: DIDType;
   readonly mesh: DeviceMesh;
+  /** In which the parts were made. */
+  readonly dtype: DType;
 }
 
 function lateSum({ tensors, late, waiting }: Routing, id: TensorId): LateSum | null {
-  const sum = late.has(id) ? waiting.get(id)?.op : undefined;
-  if (sum?.kind !== "Reduction") return null;
+  const dtype = late.get(id);
+  const sum = dtype === undefined ? undefined : waiting.get(id)?.op;
+  if (dtype === undefined || sum?.kind !== "Reduction") return null;
   const parts = at(tensors, at(sum.inputs, 0));
   const axes = withoutReductions(parts.domain.logical);
   const axis = axes.length - 1;
   const type = typeOfWhole(parts, at(axes, axis));
   if (type === null || parts.mesh === null || sum.axes.join() !== `${axis}`) return null;
-  return { parts: parts.id, axis, type, mesh: parts.mesh };
+  return { parts: parts.id, axis, type, mesh: parts.mesh, dtype };
 }
 
 /** Adds what repeats a tensor along its last axis, of extent 1, as `like` is cut there. */
@@ -115,13 +118,14 @@ function isZero({ ops }: Program, id: TensorId): boolean {
 type Program = Pick<FusionData, "ops" | "tensors">;
 
 /**
- * The op on partial results, which have an axis more at the end, number `axis`, of as many indices as there are
+ * The op on partial results, made in `dtype`, which have an axis more at the end, number `axis`, of as many indices as there are
  * `devices`; null for an op that is not linear in them.
  */
 export function onParts(
   program: Program,
   op: Op,
   isPartial: (id: TensorId) => boolean,
+  dtype: DType,
   axis: number,
   devices: number,
 ): Op | null {
@@ -149,8 +153,8 @@ export function onParts(
       case "Unary":
         return op.op === "neg";
       case "Cast":
-        // Others would round the parts to fewer bits than their sum.
-        return dtypes[output.dtype].epsilon <= dtypes[source.dtype].epsilon;
+        // To fewer bits only where the parts were made with as many.
+        return dtypes[output.dtype].epsilon <= Math.max(dtypes[source.dtype].epsilon, dtypes[dtype].epsilon);
       case "Reduction":
         return op.op === "sum";
       case "Binary":

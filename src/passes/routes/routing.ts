@@ -8,6 +8,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import type { DType } from "../../numerics/dtype.ts";
 import type { FusionEdit } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 
@@ -28,8 +29,8 @@ export interface Routing extends FusionEdit {
   /** The tensors that one op reads once, and nothing else. */
   readonly readOnce: Set<TensorId>;
   readonly outputs: ReadonlySet<TensorId>;
-  /** The tensors whose sums are left to views of them (late-sums.ts). */
-  readonly late: Set<TensorId>;
+  /** The tensors whose sums are left to ops on them, and in which dtype their parts were made (insert-routes.ts). */
+  readonly late: Map<TensorId, DType>;
   /** By the result of an op: the operand where it is computed, to be moved then (weigh-ops.ts). */
   readonly follows: Map<TensorId, number>;
   /** Routes an op at once, in the current place. */

@@ -18,6 +18,7 @@ import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type ContractionOp, isContraction, type Op, outputsOf, renamedOp, type ReductionOp } from "../../ir/ops/op.ts";
 import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
 import { streamAxis, streamPart } from "../../ir/stream.ts";
+import type { DType } from "../../numerics/dtype.ts";
 import { makeId, at } from "../../support/invariant.ts";
 import { type ModelledAxis, redomain, type TensorEdit, editFusion } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -182,8 +183,8 @@ export function movesOf(fusion: FusionData, options: LoweringOptions, decisions:
 /** What is known or decided before ops are routed. */
 export interface Decisions {
   readonly decide?: (routing: Routing, op: Op, written: Op) => void;
-  /** See late-sums.ts. */
-  readonly late?: readonly TensorId[];
+  /** See insert-routes.ts. */
+  readonly late?: ReadonlyMap<TensorId, DType>;
   /** See weigh-ops.ts. */
   readonly follows?: ReadonlyMap<TensorId, number>;
 }
@@ -196,7 +197,7 @@ export interface Decisions {
 export function routeOps(
   fusion: FusionData,
   options: LoweringOptions,
-  { decide, late = [], follows = new Map() }: Decisions,
+  { decide, late = new Map(), follows = new Map() }: Decisions,
 ): FusionData {
   const routing: Routing = {
     ...editFusion(fusion),
@@ -209,7 +210,7 @@ export function routeOps(
     moved: new Map(),
     readOnce: new Set(readOnceOf(fusion)),
     outputs: new Set(fusion.outputs),
-    late: new Set(late),
+    late: new Map(late),
     follows: new Map(follows),
     route: (op) => {
       routeOp(routing, withEnds(routing, op));

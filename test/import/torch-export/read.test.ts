@@ -52,6 +52,15 @@ it("a block's gradients are those that PyTorch recorded", async () => {
   });
 });
 
+it("regions under no_grad and without autocast stand in place of their calls, and no derivative passes the first", async () => {
+  const [model, io] = [withGradients(readTorch("no-grad"), "dy"), await recorded("no-grad")];
+  const { outputs } = evaluateFusion(model.fusion.data(), inputsOf(model, io));
+  expect(model.outputs.map(({ name }) => name)).toEqual(["y", "grad.up.weight"]);
+  model.outputs.forEach(({ name }, i) => {
+    expectRecorded(name, outputs[i], io);
+  });
+});
+
 it("masks are seen, positions folded and heads grouped", () => {
   const { fusion, inputs } = readTorch("llama");
   const { ops } = fusion.data();
