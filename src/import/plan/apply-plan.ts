@@ -383,6 +383,14 @@ type Lines = Readonly<Record<string, Style>>;
 /** Of two linear maps, one after the other. */
 const pair = (first: string, second: string): Lines => ({ [first]: "colwise", [second]: "rowwise" });
 
+const attention = (path: string): Lines => ({
+  [`${path}.q_proj`]: "colwise",
+  [`${path}.k_proj`]: "colwise",
+  [`${path}.v_proj`]: "colwise",
+  [`${path}.o_proj`]: "rowwise",
+  [`${path}.out_proj`]: "rowwise",
+});
+
 const gated = (path: string): Lines => ({
   ...pair(`${path}.gate_proj`, `${path}.down_proj`),
   [`${path}.up_proj`]: "colwise",
@@ -416,18 +424,13 @@ const head: Lines = { lm_head: "colwise_gather_output" };
  */
 export const families: Readonly<Record<string, Lines>> = {
   "llama, qwen, mistral, gemma, mixtral, deepseek": {
-    "layers.*.self_attn.q_proj": "colwise",
-    "layers.*.self_attn.q_b_proj": "colwise",
-    "layers.*.self_attn.k_proj": "colwise",
-    "layers.*.self_attn.v_proj": "colwise",
-    "layers.*.self_attn.kv_b_proj": "colwise",
-    "layers.*.self_attn.o_proj": "rowwise",
-    "layers.*.self_attn.out_proj": "rowwise",
+    ...attention("layers.*.self_attn"),
+    ...attention("layers.*.encoder_attn"),
+    ...attention("layers.*.attention"),
+    ...attention("layer.*.attention"),
     "layers.*.self_attn.dense": "rowwise",
-    "layers.*.encoder_attn.q_proj": "colwise",
-    "layers.*.encoder_attn.k_proj": "colwise",
-    "layers.*.encoder_attn.v_proj": "colwise",
-    "layers.*.encoder_attn.out_proj": "rowwise",
+    "layers.*.self_attn.q_b_proj": "colwise",
+    "layers.*.self_attn.kv_b_proj": "colwise",
     ...gated("layers.*.mlp"),
     ...gated("layers.*.feed_forward"),
     ...gated("layers.*.mlp.shared_expert"),
@@ -435,17 +438,17 @@ export const families: Readonly<Record<string, Lines>> = {
     ...experts("layers.*.mlp.experts"),
     ...experts("layers.*.block_sparse_moe.experts"),
     ...pair("layers.*.mlp.fc1", "layers.*.mlp.fc2"),
+    ...pair("layer.*.mlp.fc1", "layer.*.mlp.fc2"),
+    ...pair("layer.*.mlp.up_proj", "layer.*.mlp.down_proj"),
     ...pair("layers.*.fc1", "layers.*.fc2"),
+    ...pair("layers.*.feed_forward.intermediate_dense", "layers.*.feed_forward.output_dense"),
     ...pair("layers.*.mlp.c_fc", "layers.*.mlp.c_proj"),
     ...head,
   },
   // Weights of experts are [E, in, out], and columns of gate and up alternate.
   gpt_oss: {
-    "layers.*.self_attn.q_proj": "colwise",
-    "layers.*.self_attn.k_proj": "colwise",
-    "layers.*.self_attn.v_proj": "colwise",
+    ...attention("layers.*.self_attn"),
     "layers.*.self_attn.sinks": "colwise",
-    "layers.*.self_attn.o_proj": "rowwise",
     "layers.*.mlp.experts.gate_up_proj": "rowwise",
     "layers.*.mlp.experts.gate_up_proj_bias": "rowwise",
     "layers.*.mlp.experts.down_proj": "colwise",
@@ -465,14 +468,8 @@ export const families: Readonly<Record<string, Lines>> = {
     ...head,
   },
   "gpt_neo, gptj": {
-    "h.*.attn.attention.q_proj": "colwise",
-    "h.*.attn.attention.k_proj": "colwise",
-    "h.*.attn.attention.v_proj": "colwise",
-    "h.*.attn.attention.out_proj": "rowwise",
-    "h.*.attn.q_proj": "colwise",
-    "h.*.attn.k_proj": "colwise",
-    "h.*.attn.v_proj": "colwise",
-    "h.*.attn.out_proj": "rowwise",
+    ...attention("h.*.attn.attention"),
+    ...attention("h.*.attn"),
     ...pair("h.*.mlp.c_fc", "h.*.mlp.c_proj"),
     ...pair("h.*.mlp.fc_in", "h.*.mlp.fc_out"),
     ...head,
@@ -505,6 +502,19 @@ export const families: Readonly<Record<string, Lines>> = {
     "layer.*.DenseReluDense.wi_1": "colwise",
     ...pair("layer.*.DenseReluDense.wi", "layer.*.DenseReluDense.wo"),
     ...head,
+  },
+  modernbert: {
+    "layers.*.attn.Wqkv": "packed_colwise",
+    "layers.*.attn.Wo": "rowwise",
+    "layers.*.mlp.Wi": "packed_colwise",
+    "layers.*.mlp.Wo": "rowwise",
+  },
+  distilbert: {
+    "layer.*.attention.q_lin": "colwise",
+    "layer.*.attention.k_lin": "colwise",
+    "layer.*.attention.v_lin": "colwise",
+    "layer.*.attention.out_lin": "rowwise",
+    ...pair("layer.*.ffn.lin1", "layer.*.ffn.lin2"),
   },
   bert: encoder("self"),
   vit: encoder("attention"),
