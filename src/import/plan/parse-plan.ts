@@ -46,6 +46,12 @@ export interface ShardingPlan {
   readonly groups: Readonly<Record<string, readonly string[]>>;
 }
 
+/** Matches the paths that a pattern of a line means. */
+export function patternOf(pattern: string): RegExp {
+  const escaped = pattern.replaceAll(/[$()+.?[\\\]^{|}]/gu, String.raw`\$&`).replaceAll("*", "[^.]+");
+  return new RegExp(`^(?:.*\\.)?${escaped}$`, "u");
+}
+
 /** At a key of the document. */
 export function invalidPlan(path: string, key: string, fault: ModelFault): never {
   return fail({

@@ -42,6 +42,7 @@ import { groupCollectiveRows } from "./rows/collectives.ts";
 import { attentionRows } from "./rows/attention.ts";
 import { atenBackwardRows } from "./rows/backward.ts";
 import { computeRows, expertRows } from "./rows/compute.ts";
+import { normRows } from "./rows/norms.ts";
 import { atenActivationRows } from "./rows/activations.ts";
 import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { functionRows } from "./rows/functions.ts";
@@ -60,7 +61,8 @@ const groups: Readonly<Record<string, AtenRows>> = {
   Activations: atenActivationRows,
   Shapes: atenShapeRows,
   "Creation, indices, complex numbers": atenIndexingRows,
-  "Contractions, norms, reductions": computeRows,
+  "Contractions, reductions": computeRows,
+  "Convolutions, norms": normRows,
   Attention: attentionRows,
   "Backward passes": atenBackwardRows,
   "Mixtures of experts": expertRows,

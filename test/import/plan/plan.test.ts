@@ -1,7 +1,8 @@
 /** Sharding plans: the words of Hugging Face, placements of DTensor, and what is wrong with a plan. */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Diagnostic } from "../../../src/diagnostics/diagnostic.ts";
-import { autoPlan, shardedModel, families } from "../../../src/import/plan/apply-plan.ts";
+import { shardedModel } from "../../../src/import/plan/apply-plan.ts";
+import { autoPlan, families } from "../../../src/import/plan/auto-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { parsePlacement } from "../../../src/import/plan/placement.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";

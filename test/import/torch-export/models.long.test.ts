@@ -1,7 +1,8 @@
 /** Models of the transformers library on 1, 2 and 4 devices, with the plans of their families. */
 import { describe, expect, it } from "vitest";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
-import { autoPlan, shardedModel } from "../../../src/import/plan/apply-plan.ts";
+import { shardedModel } from "../../../src/import/plan/apply-plan.ts";
+import { autoPlan } from "../../../src/import/plan/auto-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { expectRecorded, inputsOf, recorded, torchProgram, withGradients } from "./torch-files.ts";

@@ -20,7 +20,7 @@ import { constantValue } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
 import { convolve } from "../../convolution.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { requireLastAxis, windowsOf } from "./compute.ts";
+import { requireLastAxis, windowsOf } from "./norms.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { sliceRangeOf, scalarIn } from "./shape.ts";
 
