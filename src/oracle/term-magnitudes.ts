@@ -36,7 +36,7 @@ export function termMagnitudes(
   return sum === undefined ? null : Array.from<unknown, number>(Tensor.values(sum), Number);
 }
 
-/** The last sums before a tensor, and the views, casts and additions between, in order; and the tensors that they read. */
+/** The last sums before a tensor, the views, casts and additions between, in order, and the tensors that they read. */
 function lastSums(fusion: FusionData, output: TensorId): { readonly ops: readonly Op[]; readonly terms: TensorId[] } {
   const wanted = new Set([output]);
   const ops: Op[] = [];

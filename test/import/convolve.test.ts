@@ -1,7 +1,7 @@
 /** Convolutions beside their definition: the sum over the windows' elements and channels. */
 import { describe, expect, it } from "vitest";
 import { Fusion, Tensor } from "@braid-compiler/braid";
-import { convolve, windowCounts, type Windows } from "../../src/import/convolution.ts";
+import { convolve, windowCounts, type Windows } from "../../src/import/contractions.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 
 const product = (numbers: readonly number[]): number => numbers.reduce((a, b) => a * b, 1);

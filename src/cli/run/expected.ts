@@ -103,7 +103,8 @@ export async function expectedOutputs(
 
 /**
  * How many round-offs of the dtype an element may be off, relative to its size, or that of the terms of its sum, and to
- * the size of the whole output. Orders of sums differ between a framework and Braid, and 16-bit floats round after every op.
+ * the size of the whole output. Orders of sums differ between a framework and Braid, and 16-bit floats round after every
+ * op.
  */
 const accepted: { readonly [D in DType]: number } = byDType(({ family, packed }) =>
   family !== "float" ? 0 : packed ? 16 : 256,
@@ -117,7 +118,7 @@ export interface Expectation {
   readonly failure: Diagnostic | null;
 }
 
-/** `termsOf` gives the sizes of the terms that an output is the sum of, where elements are off by more than their own. */
+/** `termsOf` gives the sizes of the terms of which an output is the sum. It is asked where elements differ without it. */
 export function compareExpected(
   expected: readonly ExpectedOutput[],
   copies: readonly (readonly OutputCopy[])[],

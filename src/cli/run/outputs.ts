@@ -310,7 +310,7 @@ function failureOf(
   };
 }
 
-/** Computed floats that the program orders: a token whose router has two experts of nearly one weight may go to either. */
+/** Computed floats that the program orders: where a router weighs two experts nearly alike, a token may go to either. */
 function orderedFloats({ ops, tensors, inputs }: FusionData): string | null {
   for (const op of ops) {
     const [source] = op.inputs;

@@ -220,7 +220,7 @@ function readBody(graph: Json): GraphBody {
   return { nodes, tensors };
 }
 
-/** A part of the model that ran under torch.no_grad, or without autocast: a graph of its own, and what it is called with. */
+/** A part of the model that ran under torch.no_grad or without autocast: its own graph, and what it is called with. */
 interface Region {
   readonly name: string;
   readonly graph: Json;

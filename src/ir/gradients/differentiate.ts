@@ -35,7 +35,10 @@ export interface Differentiation extends Pick<Derivation, "of" | "cotangents" | 
 export interface Differentiated {
   /** The Fusion with the ops of the backward pass behind its own. */
   readonly data: FusionData;
-  /** One per `wrt`: null if no `of` depends on it, or no derivative reaches it. No two are the same tensor, and none is an input. */
+  /**
+   * One per `wrt`: null if no `of` depends on it, or no derivative reaches it. No two are the same tensor, and none is an
+   * input.
+   */
   readonly gradients: readonly (TensorId | null)[];
 }
 

@@ -23,7 +23,7 @@ export function followOperands(
 /** Whether readers of a tensor contract an axis with one that is cut alike. */
 export type ContractedAlike = (axis: IterDomain, tensor: TensorId, cut: CutAxis) => boolean;
 
-/** Gives the result `made` of a reshape all parts of the operand, in their order, if its pairs of axes gave it fewer. */
+/** Gives the result `made` of a reshape all parts of the operand, in order, if its pairs of axes gave it fewer. */
 export function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor, isContracted: ContractedAlike): void {
   const source = at(edit.tensors, operand);
   const wanted = shardsOf(source).length;

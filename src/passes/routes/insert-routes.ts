@@ -40,14 +40,14 @@ function decisions(fusion: FusionData): Decisions {
   };
 }
 
-// Leaves the sum of a contraction's partial results to what views of it become, and other ops that are linear in it, where
-// that moves less.
+// Leaves the sum of a contraction's partial results to what views of it, and other ops that are linear in it, make of
+// them, where that moves less.
 //
 //   T2[16, 32] = matmul(T0, T1), summed over devices; T5[32, 16] = cat(slice(T2), slice(T2)), cut over them
 //
 // Summed at once, T2 takes an Allreduce. The partial results are sliced and joined instead, and a ReduceScatter gives T5.
-// In a mixture of experts, what experts give for a token is weighed and added before devices add it: the bytes of a token
-// move once, not once for each of its experts. Both ways are routed, and their bytes compared (weigh-ops.ts).
+// In a mixture of experts, what experts give for a token is weighed and added before devices add it: the bytes of a
+// token move once, not once for each of its experts. Both ways are routed, and their bytes compared (weigh-ops.ts).
 
 /** At most so many ops on a sum are looked at. */
 const farthest = 10;

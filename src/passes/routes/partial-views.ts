@@ -118,8 +118,8 @@ function isZero({ ops }: Program, id: TensorId): boolean {
 type Program = Pick<FusionData, "ops" | "tensors">;
 
 /**
- * The op on partial results, made in `dtype`, which have an axis more at the end, number `axis`, of as many indices as there are
- * `devices`; null for an op that is not linear in them.
+ * The op on partial results, which were made in `dtype` and have an axis more at the end: number `axis`, of as many
+ * indices as there are `devices`. Null for an op that is not linear in them.
  */
 export function onParts(
   program: Program,

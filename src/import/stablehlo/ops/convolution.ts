@@ -2,8 +2,7 @@
 import { cast } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn, requireAxes } from "../read-attributes.ts";
-import { type AxisPairs, contract } from "../../contract.ts";
-import { convolve, windowCounts, type Windows } from "../../convolution.ts";
+import { type AxisPairs, contract, convolve, windowCounts, type Windows } from "../../contractions.ts";
 import { permutedTo } from "../../views.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import { cutTo, dtypeIn, type MlirValue, ownWhole } from "../value.ts";
@@ -144,7 +143,7 @@ export const convolutionRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.convolution": readRow(convolution, "as a contraction over windows"),
 };
 
-/* Contractions as `matmul`: any batch, contracted and free axes, in any order. */
+/* Contractions: which axes the text pairs. */
 
 const noPairs: AxisPairs = { left: [], right: [] };
 

@@ -7,7 +7,7 @@ import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { readExtents } from "../../manual/parts.ts";
-import type { Windows } from "../../convolution.ts";
+import type { Windows } from "../../contractions.ts";
 import { permutedTo, withAxes } from "../../views.ts";
 import type { Reader } from "../reader.ts";
 import { counter } from "./shape.ts";

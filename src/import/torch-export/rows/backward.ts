@@ -18,7 +18,7 @@ import { rowsAt, zerosAround } from "../../../ir/gradients/rules.ts";
 import { call } from "../../../ir/ops/call.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { convolve } from "../../convolution.ts";
+import { convolve } from "../../contractions.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { requireLastAxis, windowsOf } from "./norms.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";

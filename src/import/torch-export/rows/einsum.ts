@@ -2,7 +2,7 @@
 import { sum } from "../../../ir/api/ops/reductions.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
-import { contract } from "../../contract.ts";
+import { contract } from "../../contractions.ts";
 import { permutedTo } from "../../views.ts";
 import type { NodeOperands } from "../operands.ts";
 

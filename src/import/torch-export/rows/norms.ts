@@ -11,7 +11,7 @@ import { constantValue, foldCeilDiv, foldProduct } from "../../../ir/scalar/fold
 import { constant } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { convolve, type Windows } from "../../convolution.ts";
+import { convolve, type Windows } from "../../contractions.ts";
 import { alongAxis, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows, type RowResult } from "./row.ts";

@@ -22,7 +22,7 @@ export function paddedEmbedding(table: TensorView, index: TensorView, padding: n
   return y;
 }
 
-/** The largest or smallest element along an axis and its index: the first of equal ones, which gets all of the gradient. */
+/** The largest or smallest element along an axis, and its index. The first of equal ones gets all of the gradient. */
 export function extreme(
   tensor: TensorView,
   axis: number,
