@@ -389,6 +389,8 @@ describe("rates and the seed", () => {
     const predicted = async (): Promise<number> =>
       Number.parseFloat((await page.textContent('.figures div:has-text("predicted") dd')) ?? "");
     const usual = await predicted();
+    // The editor is empty in the frame that it is made in.
+    await page.waitForSelector(".editor.host .cm-line:has-text('Communication')");
     const host = await page.textContent(".editor.host");
     await page.click('summary:has-text("Rates and seed")');
     await page.focus('[aria-label="link rate"]');
