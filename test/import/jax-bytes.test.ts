@@ -29,6 +29,7 @@ const receivedByXla: Readonly<Record<string, number>> = {
   "shard-map-mlp": gathered(rows) + scattered(rows),
   "shard-map-moe": 2 * exchanged(4 * 2 * 8 * 64),
   "embed-xent": reduced(rows) + reduced(2 * 16) + reduced(2 * 2 * 16),
+  "xent-grad": 4 * reduced(8 * 16),
   "decode-kv": reduced(2 * 64),
 };
 

@@ -9,6 +9,7 @@ const collectives: Readonly<Record<string, string>> = {
   "shard-map-mlp": "Allgather ReduceScatter",
   "shard-map-moe": "AllToAll AllToAll",
   "embed-xent": "Allreduce Allreduce Allreduce Allreduce",
+  "xent-grad": "Allreduce Allreduce Allreduce Allreduce",
 };
 
 describe("models of JAX", () => {

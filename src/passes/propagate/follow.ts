@@ -1,5 +1,6 @@
 /** Gives one tensor the mesh and the parallel types of another one, by the axes that an op maps to one another. */
 import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
 import type { AxisPair } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, dividesEvenly, inParts, isCut, rescaled, withTypes } from "../../ir/parts.ts";
@@ -40,6 +41,24 @@ export function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor,
   if (cuts === null || cuts.some(isApart)) return;
   const domain = axes.reduce((cut, axis, i) => addParts(edit, cut, axis, at(cuts, i)).domain, made.domain);
   edit.tensors[made.id] = { ...made, domain, mesh: source.mesh };
+}
+
+/** Cuts what ops make of tensors that have been cut since they were as in `before`, where nothing cuts it yet. */
+export function followLate(
+  edit: TensorEdit,
+  fusion: FusionData,
+  before: readonly Tensor[],
+  pairsOf: (i: number) => readonly AxisPair[],
+): void {
+  const cutLate = new Set<TensorId>();
+  const cutsOf = (tensor: Tensor): number => shardsOf(tensor).length;
+  for (const [i, op] of fusion.ops.entries()) {
+    const isUsers = at(fusion.tensors, op.output).mesh !== null;
+    for (const [operand, id] of op.inputs.entries()) {
+      if (cutLate.has(id) && !isUsers) follow(edit, id, op.output, () => forward(pairsOf(i), operand), isDID);
+    }
+    if (cutsOf(at(edit.tensors, op.output)) > cutsOf(at(before, op.output))) cutLate.add(op.output);
+  }
 }
 
 /** Whether a tensor takes a type that an axis is offered, as a whole (`isWhole`) or on a part. */

@@ -1,6 +1,6 @@
 /**
  * Gives tensors without an annotation the meshes and parallel types of their neighbours: one sweep over the ops from
- * inputs to outputs, then one back.
+ * inputs to outputs, one back, and one on from what that cut.
  *
  *   T2[i0, i3] = linear(T0[DIDx 2 of i0, i1], T1[DIDx 2 of i3, i1])     (a mesh on T0 and T1)
  * becomes
@@ -36,6 +36,7 @@ import {
   chunksOnly,
   follow,
   followOperands,
+  followLate,
   followReshape,
   type Image,
   type ContractedAlike,
@@ -86,7 +87,9 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
       }
     }
   };
+  const before = [...edit.tensors];
   sweepBack((id) => inputs.has(id) || !isUsers(id));
+  followLate(edit, fusion, before, pairsOf);
   const isOpen = (id: TensorId): boolean => at(edit.tensors, id).mesh === null;
   // What is made of tensors that the sweep back has placed, such as the largest value of a cotangent. Its other operands
   // may come from inputs that nothing else reaches.

@@ -184,6 +184,20 @@ describe("backward", () => {
     expect(text(d)).toBe("x3 2 y2 2");
   });
 
+  it("what others make of a tensor that is cut going back is cut alike", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([6, 4]), f.input([6, 4])];
+    const c = set(b);
+    const e = sum(relu(c), [0]);
+    f.output(add(a, c));
+    f.output(e);
+    on(two, a, b);
+    a.outerSplit(0, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(c)).toBe("x2 3 4");
+    expect(text(e)).toBe("rx2 r3 4");
+  });
+
   it("attention whose result alone has a reader on a mesh runs there, with its further output", () => {
     const f = new Fusion();
     const [q, k, v, x] = [f.input([4, 4, 8]), f.input([4, 8, 8]), f.input([4, 8, 8]), f.input([4, 4, 8])];
