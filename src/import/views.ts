@@ -27,6 +27,11 @@ export function withAxes(tensor: TensorView, position: number, count: number): T
   return broadcastTo(tensor, tensor.rank + count, (axis) => axis >= position && axis < position + count);
 }
 
+/** With leading axes of extent 1 up to `rank`. A tensor without axes stays. */
+export function raised(tensor: TensorView, rank: number): TensorView {
+  return tensor.rank === 0 || tensor.rank >= rank ? tensor : withAxes(tensor, 0, rank - tensor.rank);
+}
+
 /** `where` of any dtype: numbers of dtypes that are only stored are chosen as floats. */
 export function chosenBy(condition: TensorView, a: BinaryOperand, b: BinaryOperand): TensorView {
   const stored = [a, b].flatMap((each) => (typeof each === "object" && !isComputed(each.dtype) ? [each.dtype] : []));

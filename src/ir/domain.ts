@@ -106,6 +106,19 @@ export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
   return { logical, transforms: [], loop: logical, allocation: null };
 }
 
+/** The allocation domain in parts: an axis that was split after the order was set stands for its parts. */
+export function allocatedAxes({ allocation, loop, transforms }: TensorDomain): readonly IterDomain[] | null {
+  if (allocation === null) return null;
+  return allocation.flatMap((axis) => {
+    let ids: readonly IterDomainId[] = [axis.id];
+    for (const each of transforms) {
+      if (each.kind === "split") ids = ids.flatMap((id) => (id === each.input ? [each.outer, each.inner] : [id]));
+    }
+    const parts = ids.flatMap((id) => loop.filter((own) => own.id === id));
+    return parts.length === ids.length ? parts : [axis];
+  });
+}
+
 /**
  * Whether the tensor holds one chunk of an axis: it prints a Stream axis that its logical axes do not have. Only dumps
  * of nvFuser's FusionExecutorCache path have such tensors.

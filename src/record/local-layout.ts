@@ -7,6 +7,7 @@ import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { devicesAlong } from "../ir/device-mesh.ts";
 import {
+  allocatedAxes,
   type DIDType,
   isDID,
   type IterDomain,
@@ -122,9 +123,9 @@ function memoryOrder(
   axes: readonly IterDomain[],
   parts: readonly (readonly HeldAxis[])[],
 ): readonly number[] {
-  const { allocation } = tensor.domain;
-  if (allocation === null) return axes.map((_, position) => position);
-  const listed = withoutReductions(allocation);
+  const allocated = allocatedAxes(tensor.domain);
+  if (allocated === null) return axes.map((_, position) => position);
+  const listed = withoutReductions(allocated);
   const whole = listed.map(({ id }) => axes.findIndex((axis) => axis.id === id));
   if (whole.length === axes.length && !whole.includes(-1)) return whole;
   const held = listed.flatMap(({ id }) => {

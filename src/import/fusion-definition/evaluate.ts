@@ -1,13 +1,16 @@
 /** Runs the statements of a definition: each call makes ops of a Fusion, or places tensors. */
 import { set } from "../../ir/api/ops/views.ts";
+import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { madeAt } from "../origins.ts";
-import { type FusionOpRow, inStrideOrder, madeBy, opNames, opRow } from "./ops.ts";
+import { inStrideOrder, opNames, opRow } from "./ops.ts";
 import type { Expression, PythonStatement } from "../python.ts";
 import { effect, meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
 import {
   argument,
   type FusionCall,
+  type FusionOpRow,
+  madeBy,
   type Definition,
   fusionDType,
   flagIn,
@@ -120,7 +123,7 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
   const { position } = expression;
   switch (expression.kind) {
     case "number":
-      return { kind: "number", value: expression.value };
+      return { kind: "number", value: expression.value, isFloat: expression.isFloat };
     case "text":
       return { kind: "text", value: expression.value };
     case "list":
@@ -158,7 +161,7 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
     }
     case "negative": {
       const of = evaluate(definition, scope, expression.of);
-      if (of.kind === "number") return { kind: "number", value: -of.value };
+      if (of.kind === "number") return { ...of, value: -of.value };
       return invalidCall({ definition, position }, "there is no negative of this", kindText(of), "a number");
     }
     case "binary":
@@ -200,8 +203,14 @@ function arithmetic(
   const isDivided = operator === "/" || operator === "//" || operator === "%";
   if (value === undefined || (isDivided && b === 0))
     return invalidCall({ definition, position }, "there is no such number", `${a} ${operator} ${b}`, "a number");
-  return { kind: "number", value };
+  return { kind: "number", value, isFloat: operator === "/" || left.isFloat === true || right.isFloat === true };
 }
+
+const floatTexts: ReadonlyMap<string, number> = new Map([
+  ["inf", Infinity],
+  ["-inf", -Infinity],
+  ["nan", Number.NaN],
+]);
 
 /** What files call beside `fd.ops` and methods, by the end of its path. */
 const functionRows: Readonly<Record<string, FusionOpRow>> = {
@@ -214,8 +223,12 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
   }),
   "fd.define_scalar": madeBy(["value", "dtype"], (call) => {
     const value = argument(call, "value");
-    if (value.kind === "bool") return { kind: "number", value: Number(value.value) };
-    if (value.kind === "number" || value.kind === "extent") return value;
+    const dtype = fusionDType(call);
+    if (value.kind === "bool" || value.kind === "extent") return value;
+    if (value.kind === "number") {
+      if (dtype === "bool") return { kind: "bool", value: value.value !== 0 };
+      return dtype === null ? value : { ...value, isFloat: dtypes[dtype].family === "float" };
+    }
     return refuseCall(call, "a scalar without a value", "a number", "write the number of this run");
   }),
   "fd.define_vector": madeBy(["values", "dtype"], (call) => ({ kind: "list", items: fusionList(call, "values") })),
@@ -225,6 +238,11 @@ const functionRows: Readonly<Record<string, FusionOpRow>> = {
     const tensor = tensorIn(call, "output");
     const isOutput = fusion.outputs.some(({ id }) => id === tensor.id);
     fusion.output(isOutput ? set(tensor) : tensor, given ? { alias: tensorIn(call, "alias_input") } : {});
+  }),
+  float: madeBy(["text"], (call) => {
+    const text = argument(call, "text");
+    const number = text.kind === "text" ? floatTexts.get(text.value) : undefined;
+    return { kind: "number", value: number ?? fusionNumber(call, "text"), isFloat: true };
   }),
   DeviceMesh: { parameters: ["devices"], make: meshOf },
   range: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },

@@ -12,7 +12,14 @@ type FunctionStatement = Extract<PythonStatement, { readonly kind: "def" }>;
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
 export function importFusionDefinition(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
   const source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
-  const definition: Definition = { source, fusion: importedFusion(), positions: [], names: new Map(), statements: 0 };
+  const definition: Definition = {
+    source,
+    fusion: importedFusion(),
+    positions: [],
+    names: new Map(),
+    padded: new Map(),
+    statements: 0,
+  };
   const statements = readPython(source);
   const scope: Scope = { values: new Map(), outer: null, depth: 0 };
   const main = mainOf(statements, entry, file);

@@ -2,10 +2,11 @@
 import * as ops from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
-import { sameComparisons, sameExtremes, sameUnaries } from "../same-names.ts";
-import { broadcastTo } from "../views.ts";
+import { broadcastTo, withAxes } from "../views.ts";
+import { constantValue, foldAdd, sameScalar } from "../../ir/scalar/fold.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { dtypes } from "../../numerics/dtype.ts";
 import {
-  argument,
   type FusionCall,
   fusionDType,
   extentsIn,
@@ -16,77 +17,41 @@ import {
   fusionNumber,
   fusionList,
   fusionNumbers,
-  operandIn,
+  scalarNumber,
   tensorIn,
   tensorsIn,
   refuseCall,
-  type FusionValue,
+  type FusionOpRow,
+  madeBy,
+  sizeValue,
+  tensorRow,
+  tensorValue,
 } from "./value.ts";
+import { elementwiseRows } from "./elementwise.ts";
+import { asDType, promotedDType } from "./promotion.ts";
 import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
-export interface FusionOpRow {
-  readonly parameters: readonly string[];
-  readonly make: (call: FusionCall) => FusionValue;
-}
-
-function valueOf(tensor: TensorView): FusionValue {
-  return { kind: "tensor", tensor };
-}
-
-function sizeValue(extent: TensorView["extents"][number]): FusionValue {
-  return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
-}
-
-export function madeBy(parameters: readonly string[], make: FusionOpRow["make"]): FusionOpRow {
-  return { parameters, make };
-}
-
-/** A row that makes one tensor. */
-function row(parameters: readonly string[], make: (call: FusionCall) => TensorView): FusionOpRow {
-  return { parameters, make: (call) => valueOf(make(call)) };
-}
-
-/** Of a scalar, `number` makes one. */
-function unary(make: (tensor: TensorView) => TensorView, number?: (x: number) => number): FusionOpRow {
-  return madeBy(["x"], (call) => {
-    const x = argument(call, "x");
-    const isNumber = x.kind === "number" && number !== undefined;
-    return isNumber ? { kind: "number", value: number(x.value) } : valueOf(make(tensorIn(call, "x")));
-  });
-}
-
-/** Of two scalars, `number` makes one. */
-function binary(
-  make: (a: TensorView | number, b: TensorView | number) => TensorView,
-  number?: (a: number, b: number) => number,
+/** `counts`: integers and bools are added in int64. */
+function reduction(
+  make: (tensor: TensorView, axes: readonly number[]) => TensorView,
+  { counts = false } = {},
 ): FusionOpRow {
-  return madeBy(["a", "b"], (call) => {
-    const [a, b] = [operandIn(call, "a"), operandIn(call, "b")];
-    const areNumbers = typeof a === "number" && typeof b === "number" && number !== undefined;
-    return areNumbers ? { kind: "number", value: number(a, b) } : valueOf(make(a, b));
-  });
-}
-
-function logical(make: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
-  return row(["a", "b"], (call) => make(tensorIn(call, "a"), tensorIn(call, "b")));
-}
-
-function reduction(make: (tensor: TensorView, axes: readonly number[]) => TensorView): FusionOpRow {
   return {
-    parameters: ["arg", "dims", "keepdim", "dtype"],
+    parameters: ["arg", "dims", "keepdim", "dtype", "dim"],
     make: (call) => {
       const given = tensorIn(call, "arg");
-      const dtype = fusionDType(call);
-      const tensor = dtype === null || dtype === given.dtype ? given : ops.cast(given, dtype);
-      return valueOf(kept(call, tensor, make(tensor, axesIn(call, tensor))));
+      const isCounted = counts && dtypes[given.dtype].family !== "float";
+      const tensor = asDType(given, fusionDType(call) ?? (isCounted ? "int64" : given.dtype));
+      return tensorValue(kept(call, tensor, make(tensor, axesIn(call, tensor))));
     },
   };
 }
 
 /** From 0 on. Where there are none, all. */
 function axesIn(call: FusionCall, { rank }: TensorView): readonly number[] {
-  if (!isGiven(call, "dims")) return Array.from({ length: rank }, (_, axis) => axis);
-  return fusionNumbers(call, "dims").map((axis) => (axis < 0 ? axis + rank : axis));
+  const given = ["dims", "dim"].find((parameter) => isGiven(call, parameter));
+  if (given === undefined) return Array.from({ length: rank }, (_, axis) => axis);
+  return fusionNumbers(call, given).map((axis) => (axis < 0 ? axis + rank : axis));
 }
 
 /** With axes of extent 1 where `keepdim` asks for them. */
@@ -105,6 +70,13 @@ function expanded(tensor: TensorView, shape: readonly (number | TensorView["exte
   });
   const isSame = target.every((extent, axis) => extent === tensor.extents[axis] || extent === 1);
   return isSame ? tensor : ops.expand(tensor, target);
+}
+
+function momentsOf(call: FusionCall, correction = fusionNumber(call, "correction", 1)): ops.Moments {
+  const given = tensorIn(call, "arg");
+  const tensor = asDType(given, promotedDType([given]));
+  const { variance, mean } = ops.varMean(tensor, axesIn(call, tensor), correction);
+  return { variance: kept(call, tensor, variance), mean: kept(call, tensor, mean) };
 }
 
 function requireRank(call: FusionCall, found: number, expected: number): void {
@@ -139,99 +111,112 @@ function shapeOf(
   );
 }
 
-const gather = row(["arg", "index", "dim"], (call) =>
-  ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
-);
+/** Of indices that may have fewer places on the other axes. */
+const gather = tensorRow(["arg", "index", "dim"], (call) => {
+  const [tensor, index] = [tensorIn(call, "arg"), tensorIn(call, "index")];
+  const dim = fusionNumber(call, "dim");
+  requireRank(call, index.rank, tensor.rank);
+  const stops = tensor.extents.map((extent, axis) =>
+    axis !== dim && axis !== dim + tensor.rank && !sameScalar(extent, at(index.extents, axis))
+      ? at(index.extents, axis)
+      : extent,
+  );
+  const isWhole = stops.every((stop, axis) => stop === tensor.extents[axis]);
+  const starts = stops.map(() => 0);
+  return ops.gather(isWhole ? tensor : ops.slice(tensor, starts, stops), dim, index);
+});
+
+type Bound = ReturnType<typeof extentsIn>[number];
+
+/** As in Python: negative numbers count from the end, and no range is longer than its axis. */
+function rangeIn(extent: TensorView["extents"][number], start: Bound, stop: Bound): readonly [Bound, Bound] {
+  const size = constantValue(extent);
+  const placed = (bound: Bound): Bound => {
+    if (typeof bound !== "number") return bound;
+    if (size === null) return bound < 0 ? foldAdd(extent, constant(bound)) : bound;
+    return Math.min(Math.max(bound < 0 ? bound + size : bound, 0), size);
+  };
+  const [from, to] = [placed(start), placed(stop)];
+  return [from, typeof from === "number" && typeof to === "number" ? Math.max(from, to) : to];
+}
+
+function notPadded(call: FusionCall): never {
+  return invalidCall(call, "cat with manual_padding has an operand that is not padded", "another tensor", "fd.ops.pad");
+}
 
 const opRows: Readonly<Record<string, FusionOpRow>> = {
-  ...Object.fromEntries(sameUnaries.map(([name, make]) => [name, unary(make)])),
-  ...Object.fromEntries([...sameComparisons, ...sameExtremes].map(([name, make]) => [name, binary(make)])),
-  isfinite: unary(ops.isfinite),
-  isinf: unary(ops.isinf),
-  isnan: unary(ops.isnan),
-  logical_not: unary(ops.logicalNot),
-  neg: unary(ops.neg, (x) => -x),
-  reciprocal: unary(ops.reciprocal, (x) => 1 / x),
-  set: unary(ops.set),
-  segment_set: unary(ops.set),
-  silu: unary(ops.silu),
-  erfc: unary(ops.erfc),
-  atan2: binary(ops.atan2),
-  fmod: binary(ops.fmod),
-  sqrt: unary(ops.sqrt, Math.sqrt),
+  ...elementwiseRows,
 
-  add: binary(ops.add, (a, b) => a + b),
-  sub: binary(ops.sub, (a, b) => a - b),
-  mul: binary(ops.mul, (a, b) => a * b),
-  div: binary(ops.div),
-  truediv: binary(ops.div, (a, b) => a / b),
-  pow: binary(ops.pow),
-  remainder: binary(ops.remainder),
-  bitwise_and: binary(ops.bitAnd),
-  bitwise_or: binary(ops.bitOr),
-  bitwise_xor: binary(ops.bitXor),
-  logical_and: logical(ops.logicalAnd),
-  logical_or: logical(ops.logicalOr),
-  logical_xor: logical(ops.logicalXor),
-  where: row(["condition", "a", "b"], (call) =>
-    ops.where(tensorIn(call, "condition"), operandIn(call, "a"), operandIn(call, "b")),
-  ),
-  cast: row(["arg", "dtype"], (call) => {
-    const tensor = tensorIn(call, "arg");
-    return ops.cast(tensor, fusionDType(call) ?? tensor.dtype);
-  }),
-
-  sum: reduction(ops.sum),
-  prod: reduction(ops.prod),
+  sum: reduction(ops.sum, { counts: true }),
+  prod: reduction(ops.prod, { counts: true }),
   max: reduction(ops.amax),
   min: reduction(ops.amin),
-  var: row(["arg", "dims", "correction", "keepdim"], (call) => {
-    const tensor = tensorIn(call, "arg");
-    const { variance } = ops.varMean(tensor, axesIn(call, tensor), fusionNumber(call, "correction", 1));
-    return kept(call, tensor, variance);
-  }),
+  var: madeBy(["arg", "dims", "correction", "keepdim"], (call) => tensorValue(momentsOf(call).variance)),
   var_mean: madeBy(["arg", "dims", "correction", "keepdim"], (call) => {
+    const { variance, mean } = momentsOf(call);
+    return { kind: "list", items: [tensorValue(variance), tensorValue(mean)] };
+  }),
+  // As print(fd) has var_mean: the mean, the sum of squared distances from it, and how many there are.
+  welford: madeBy(["arg", "dims"], (call) => {
     const tensor = tensorIn(call, "arg");
-    const { variance, mean } = ops.varMean(tensor, axesIn(call, tensor), fusionNumber(call, "correction", 1));
-    return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
+    const { variance, mean } = momentsOf(call, 0);
+    const count = axesIn(call, tensor)
+      .map((axis) => constantValue(at(tensor.extents, axis)) ?? Number.NaN)
+      .reduce((all, extent) => all * extent, 1);
+    if (Number.isNaN(count))
+      return refuseCall(call, "welford over an axis whose size a run gives", "constant sizes", "write the sizes");
+    const items = [tensorValue(mean), tensorValue(ops.mul(variance, count)), { kind: "number", value: count } as const];
+    return { kind: "list", items };
   }),
 
-  broadcast: row(["arg", "is_broadcast_dim"], (call) => {
+  broadcast: tensorRow(["arg", "is_broadcast_dim"], (call) => {
     const flags = fusionList(call, "is_broadcast_dim").map((each) => each.kind === "bool" && each.value);
     return ops.broadcast(tensorIn(call, "arg"), flags);
   }),
-  broadcast_in_dim: row(["arg", "shape", "broadcast_dims"], (call) => {
+  broadcast_in_dim: tensorRow(["arg", "shape", "broadcast_dims"], (call) => {
     const tensor = tensorIn(call, "arg");
     const [shape, axes] = [extentsIn(call, "shape"), fusionNumbers(call, "broadcast_dims")];
     requireRank(call, axes.length, tensor.rank);
     const isNew = shape.map((_, axis) => !axes.includes(axis));
     return expanded(ops.broadcast(tensor, isNew), shape);
   }),
-  expand: row(["arg", "shape"], (call) => {
-    const [tensor, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];
+  expand: tensorRow(["arg", "shape"], (call) => {
+    const [given, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];
+    const tensor = withAxes(given, 0, Math.max(shape.length - given.rank, 0));
     requireRank(call, shape.length, tensor.rank);
-    return expanded(tensor, shape);
+    const result = expanded(tensor, shape);
+    // The result may be placed otherwise than the operand.
+    return result === given ? ops.set(given) : result;
   }),
-  squeeze: row(["arg", "dims", "squeeze_expanded"], (call) =>
+  squeeze: tensorRow(["arg", "dims", "squeeze_expanded"], (call) =>
     ops.squeeze(tensorIn(call, "arg"), fusionNumbers(call, "dims")),
   ),
-  reshape: row(["arg", "new_shape"], (call) => {
+  reshape: tensorRow(["arg", "new_shape"], (call) => {
     const tensor = tensorIn(call, "arg");
     return ops.reshape(tensor, shapeOf(call, tensor, "new_shape"));
   }),
-  permute: row(["arg", "dims"], (call) => ops.permute(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
-  slice: row(["arg", "start_indices", "end_indices", "strides", "manual_normalization"], (call) =>
-    ops.slice(
-      tensorIn(call, "arg"),
-      extentsIn(call, "start_indices"),
-      extentsIn(call, "end_indices"),
+  permute: tensorRow(["arg", "dims"], (call) => ops.permute(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
+  slice: tensorRow(["arg", "start_indices", "end_indices", "strides", "manual_normalization"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const [starts, stops] = [extentsIn(call, "start_indices"), extentsIn(call, "end_indices")];
+    requireRank(call, starts.length, tensor.rank);
+    requireRank(call, stops.length, tensor.rank);
+    const ranges = tensor.extents.map((extent, axis) => rangeIn(extent, at(starts, axis), at(stops, axis)));
+    return ops.slice(
+      tensor,
+      ranges.map(([start]) => start),
+      ranges.map(([, stop]) => stop),
       isGiven(call, "strides") ? fusionNumbers(call, "strides") : undefined,
-    ),
-  ),
-  cat: row(["tensors", "dim", "manual_padding"], (call) =>
-    ops.cat(tensorsIn(call, "tensors"), fusionNumber(call, "dim", 0)),
-  ),
-  pad: row(["arg", "pad_widths", "value"], (call) => {
+    );
+  }),
+  cat: tensorRow(["tensors", "dim", "manual_padding"], (call) => {
+    const tensors = tensorsIn(call, "tensors");
+    // print(fd) pads each operand to the size of the result first.
+    const isPadded = flagIn(call, "manual_padding", false) && tensors.length > 1;
+    const parts = tensors.map((each) => (isPadded ? call.definition.padded.get(each.id) : each) ?? notPadded(call));
+    return ops.cat(parts, fusionNumber(call, "dim", 0));
+  }),
+  pad: tensorRow(["arg", "pad_widths", "value"], (call) => {
     const tensor = tensorIn(call, "arg");
     const widths = fusionNumbers(call, "pad_widths");
     // As torch.nn.functional.pad: the last axis comes first.
@@ -239,15 +224,17 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       const place = 2 * (tensor.rank - 1 - axis);
       return [widths[place] ?? 0, widths[place + 1] ?? 0] as const;
     });
-    return ops.pad(tensor, pairs, fusionNumber(call, "value", 0));
+    const result = ops.pad(tensor, pairs, scalarNumber(call, "value", 0));
+    call.definition.padded.set(result.id, tensor);
+    return result;
   }),
-  stride_order: row(["arg", "stride_order"], (call) => inStrideOrder(call, ops.set(tensorIn(call, "arg")))),
+  stride_order: tensorRow(["arg", "stride_order"], (call) => inStrideOrder(call, ops.set(tensorIn(call, "arg")))),
 
-  matmul: row(["a", "b"], (call) => ops.matmul(tensorIn(call, "a"), tensorIn(call, "b"))),
-  linear: row(["arg", "weight", "bias"], (call) =>
+  matmul: tensorRow(["arg1", "arg2"], (call) => ops.matmul(tensorIn(call, "arg1"), tensorIn(call, "arg2"))),
+  linear: tensorRow(["arg1", "arg2", "bias"], (call) =>
     ops.linear(
-      tensorIn(call, "arg"),
-      tensorIn(call, "weight"),
+      tensorIn(call, "arg1"),
+      tensorIn(call, "arg2"),
       isGiven(call, "bias") ? tensorIn(call, "bias") : undefined,
     ),
   ),
@@ -260,41 +247,45 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
       ...(isGiven(call, "scale") ? { scale: fusionNumber(call, "scale") } : {}),
     });
     // A seed and an offset follow, which are of dropout.
-    return { kind: "list", items: [valueOf(output), valueOf(logsumexp), none, none] };
+    return { kind: "list", items: [tensorValue(output), tensorValue(logsumexp), none, none] };
   }),
 
-  full: row(["shape", "fill_value", "dtype"], (call) =>
+  full: tensorRow(["shape", "fill_value", "dtype"], (call) =>
     ops.full(
       call.definition.fusion,
       extentsIn(call, "shape"),
-      fusionNumber(call, "fill_value"),
+      scalarNumber(call, "fill_value"),
       fusionDType(call) ?? "float",
     ),
   ),
-  iota: row(["length", "start", "step", "dtype"], (call) => {
+  iota: tensorRow(["length", "start", "step", "dtype"], (call) => {
     const dtype = fusionDType(call) ?? "int64";
     const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
-    return ops.iota(call.definition.fusion, fusionNumber(call, "length"), { start, step, dtype });
+    const { fusion } = call.definition;
+    const length = fusionNumber(call, "length");
+    if (dtypes[dtype].family !== "float") return ops.iota(fusion, length, { start, step, dtype });
+    const places = ops.cast(ops.iota(fusion, length, { dtype: "int64" }), dtype === "double" ? "double" : "float");
+    return asDType(ops.add(ops.mul(places, step), start), dtype);
   }),
-  select: row(["arg", "index", "dim"], (call) =>
+  select: tensorRow(["arg", "index", "dim"], (call) =>
     ops.select(tensorIn(call, "arg"), fusionNumber(call, "dim"), fusionNumber(call, "index")),
   ),
-  index_select: row(["arg", "index", "dim"], (call) =>
+  index_select: tensorRow(["arg", "index", "dim"], (call) =>
     ops.indexSelect(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index")),
   ),
   gather,
   take_along_axis: gather,
-  argsort: row(["arg", "dim", "descending", "stable"], (call) => {
+  argsort: tensorRow(["arg", "dim", "descending", "stable"], (call) => {
     const options = { descending: flagIn(call, "descending", false) };
     return ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options);
   }),
   topk: madeBy(["arg", "k", "dim", "largest", "sorted"], (call) => {
     const [axis, k] = [fusionNumber(call, "dim", -1), fusionNumber(call, "k")];
     const { values, indices } = ops.topk(tensorIn(call, "arg"), k, axis, { largest: flagIn(call, "largest", true) });
-    return { kind: "list", items: [valueOf(values), valueOf(indices)] };
+    return { kind: "list", items: [tensorValue(values), tensorValue(indices)] };
   }),
-  cumsum: row(["arg", "dim"], (call) => ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
-  embedding_fwd: row(
+  cumsum: tensorRow(["arg", "dim"], (call) => ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
+  embedding_fwd: tensorRow(
     ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
     (call) => {
       refuseGiven(call, "max_norm", "leave max_norm out");

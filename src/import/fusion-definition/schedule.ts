@@ -1,7 +1,6 @@
 /** How a definition places its tensors: meshes, splits of axes, parallel types, the order in memory. */
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { ParallelType } from "../../ir/domain.ts";
-import { type FusionOpRow, madeBy } from "./ops.ts";
 import {
   argument,
   type FusionCall,
@@ -9,6 +8,8 @@ import {
   invalidCall,
   kindText,
   fusionList,
+  type FusionOpRow,
+  madeBy,
   none,
   fusionNumber,
   tensorIn,

@@ -6,11 +6,13 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import type { Marked } from "../origins.ts";
+import type { FusionOperand } from "./promotion.ts";
 import type { PythonStatement } from "../python.ts";
 
 export type FusionValue =
   | { readonly kind: "none" }
-  | { readonly kind: "number"; readonly value: number }
+  /** A Double where `isFloat` is true, otherwise an Int. */
+  | { readonly kind: "number"; readonly value: number; readonly isFloat?: boolean }
   | { readonly kind: "bool"; readonly value: boolean }
   | { readonly kind: "text"; readonly value: string }
   | { readonly kind: "list"; readonly items: readonly FusionValue[] }
@@ -25,10 +27,20 @@ export type FusionValue =
 
 export const none: FusionValue = { kind: "none" };
 
+export function tensorValue(tensor: TensorView): FusionValue {
+  return { kind: "tensor", tensor };
+}
+
+export function sizeValue(extent: TensorView["extents"][number]): FusionValue {
+  return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
+}
+
 /** What all of a definition share. */
 export interface Definition extends Marked {
   /** The names of inputs and outputs, by tensor. */
   readonly names: Map<number, string>;
+  /** What pads were made of, by their results. */
+  readonly padded: Map<number, TensorView>;
   statements: number;
 }
 
@@ -38,6 +50,21 @@ export interface FusionCall {
   readonly position: number;
   readonly name: string;
   readonly args: ReadonlyMap<string, FusionValue>;
+}
+
+/** What a call of a name makes of its arguments, which have the names of `parameters`. */
+export interface FusionOpRow {
+  readonly parameters: readonly string[];
+  readonly make: (call: FusionCall) => FusionValue;
+}
+
+export function madeBy(parameters: readonly string[], make: FusionOpRow["make"]): FusionOpRow {
+  return { parameters, make };
+}
+
+/** A row that makes one tensor. */
+export function tensorRow(parameters: readonly string[], make: (call: FusionCall) => TensorView): FusionOpRow {
+  return { parameters, make: (call) => tensorValue(make(call)) };
 }
 
 /** Where something stands in the text of a definition. */
@@ -119,9 +146,11 @@ export function fusionNumber(call: FusionCall, parameter: string, otherwise?: nu
   return wrong(call, parameter, value, "a number");
 }
 
+/** Older prints have 0 and 1. */
 export function flagIn(call: FusionCall, parameter: string, otherwise: boolean): boolean {
   const value = argument(call, parameter);
   if (value.kind === "bool") return value.value;
+  if (value.kind === "number" && (value.value === 0 || value.value === 1)) return value.value === 1;
   return value.kind === "none" ? otherwise : wrong(call, parameter, value, "True or False");
 }
 
@@ -141,10 +170,18 @@ export function extentsIn(call: FusionCall, parameter: string): readonly (number
   });
 }
 
-export function operandIn(call: FusionCall, parameter: string): TensorView | number {
+export function operandIn(call: FusionCall, parameter: string): FusionOperand {
   const value = argument(call, parameter);
   if (value.kind === "tensor") return value.tensor;
-  return value.kind === "number" ? value.value : wrong(call, parameter, value, "a tensor or a number");
+  if (value.kind === "bool") return { value: Number(value.value), dtype: "bool" };
+  if (value.kind === "number") return { value: value.value, dtype: value.isFloat === true ? "double" : "int64" };
+  return wrong(call, parameter, value, "a tensor or a number");
+}
+
+/** A number, or a bool as 0 or 1. */
+export function scalarNumber(call: FusionCall, parameter: string, otherwise?: number): number {
+  const value = argument(call, parameter);
+  return value.kind === "bool" ? Number(value.value) : fusionNumber(call, parameter, otherwise);
 }
 
 const dtypeNames = dtypesBy("fusion");
@@ -155,6 +192,7 @@ export function fusionDType(call: FusionCall): DType | null {
   if (value.kind === "none") return null;
   const name = value.kind === "path" ? (/DataType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
   if (name === "Null") return null;
+  if (name === "Index") return "int64";
   return (
     dtypeNames.get(name) ??
     refuseCall(

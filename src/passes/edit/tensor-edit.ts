@@ -4,6 +4,7 @@
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import {
+  allocatedAxes,
   type AxisShape,
   isDID,
   type IterDomain,
@@ -118,11 +119,12 @@ export function reparallelize(
  * are not adjacent. Parts with a DID type have no extent in a device's memory and do not count.
  */
 export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
-  const { allocation, logical } = domain;
-  if (allocation === null) return null;
+  const { logical } = domain;
+  const allocated = allocatedAxes(domain);
+  if (allocated === null) return null;
   const parts = logical.map((axis) => loopAxesOf(domain, axis));
   const order: number[] = [];
-  for (const { id, parallelType } of allocation) {
+  for (const { id, parallelType } of allocated) {
     const whole = logical.findIndex((axis) => axis.id === id);
     const position = whole >= 0 ? whole : parts.findIndex((own) => own.some((part) => part.id === id));
     if (position < 0) return null;

@@ -106,9 +106,27 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
     sweepBack(isOpen);
     sweepRest();
   }
+  placeConstants(edit, fusion);
   removeUnfollowedStreams(edit, fusion, options);
   const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
   return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
+}
+
+/** Results of constants alone, which no neighbour places, are on all devices if the Fusion has one mesh. */
+function placeConstants(edit: FusionEdit, { inputs, ops }: FusionData): void {
+  const meshes = edit.tensors.flatMap(({ mesh }) => mesh ?? []);
+  const [mesh] = meshes;
+  if (mesh === undefined || meshes.some((each) => !each.equals(mesh))) return;
+  const varying = new Set(inputs);
+  const read = new Set(ops.flatMap((op) => op.inputs));
+  for (const op of ops) {
+    const varies = op.inputs.some((id) => varying.has(id));
+    for (const id of outputsOf(op)) {
+      const tensor = at(edit.tensors, id);
+      if (varies) varying.add(id);
+      else if (tensor.mesh === null && !(isNumber(edit, id) && read.has(id))) edit.tensors[id] = { ...tensor, mesh };
+    }
+  }
 }
 
 function isNumber({ tensors }: TensorEdit, id: TensorId): boolean {

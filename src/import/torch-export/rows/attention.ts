@@ -10,7 +10,7 @@ import { at } from "../../../support/invariant.ts";
 import { withAxes } from "../../views.ts";
 import type { Size } from "../graph.ts";
 import type { NodeOperands } from "../operands.ts";
-import { raised } from "./elementwise.ts";
+import { raised } from "../../views.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];

@@ -33,17 +33,13 @@ import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { sameComparisons, sameExtremes, sameUnaries } from "../../same-names.ts";
-import { withAxes } from "../../views.ts";
+import { floatModulo, isTurned } from "../../remainders.ts";
+import { raised } from "../../views.ts";
 import type { NodeOperands, NodeValue, Rotated } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Unary = (x: TensorView) => TensorView;
 type Binary = (a: BinaryOperand, b: BinaryOperand) => TensorView;
-
-/** With leading axes of extent 1 up to `rank`. A tensor without axes stays. */
-export function raised(x: TensorView, rank: number): TensorView {
-  return x.rank === 0 || x.rank >= rank ? x : withAxes(x, 0, rank - x.rank);
-}
 
 function raisedOperand(x: BinaryOperand, rank: number): BinaryOperand {
   return typeof x === "object" ? raised(x, rank) : x;
@@ -158,18 +154,9 @@ const divide: AtenRow = (o) => {
   return div(...resultPair(o));
 };
 
-/** Whether a remainder with the sign of the dividend must be moved to that of the divisor. */
-function isTurned(rest: TensorView, b: BinaryOperand): TensorView {
-  if (typeof b !== "object") return b < 0 ? gt(rest, 0) : lt(rest, 0);
-  return logicalAnd(ne(rest, 0), logicalXor(lt(rest, 0), lt(b, 0)));
-}
-
-/** a - b floor(a / b), of floats by the remainder that is exact: the quotient rounds. */
 const modulo: AtenRow = (o) => {
   const [a, b] = resultPair(o);
-  if (!isFloat(o.resultDType)) return remainder(a, b);
-  const rest = fmod(a, b);
-  return where(isTurned(rest, b), add(rest, b), rest);
+  return isFloat(o.resultDType) ? floatModulo(a, b) : remainder(a, b);
 };
 
 /** Rounded down. The quotient of floats is that of the dividend without its remainder. */

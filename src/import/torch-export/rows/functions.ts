@@ -4,12 +4,14 @@ import { eq, isnan, maximum, where } from "../../../ir/api/ops/choices.ts";
 import { wide } from "../../../ir/api/ops/compositions/compose.ts";
 import { add, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { abs, exp, log, log1p, neg, trunc } from "../../../ir/api/ops/functions.ts";
-import { atan2, erfc, fmod, lerp } from "../../../ir/api/ops/powers.ts";
+import { atan2, erfc, lerp } from "../../../ir/api/ops/powers.ts";
 import { unsqueeze } from "../../../ir/api/ops/shape.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import type { NodeOperands } from "../operands.ts";
-import { asCount, factorIn, raised } from "./elementwise.ts";
+import { restOf } from "../../remainders.ts";
+import { raised } from "../../views.ts";
+import { asCount, factorIn } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 /** In float32 where the tensor is of 16 bits: the result is rounded once, as PyTorch's kernels round. */
@@ -33,12 +35,6 @@ const nanToNum: AtenRow = (o) => {
   const below = where(eq(finite, Infinity), o.number("posinf", bound), finite);
   return where(eq(x, -Infinity), o.number("neginf", -bound), below);
 };
-
-/** Of integers with the sign of the dividend, too. */
-function rest(a: BinaryOperand, b: BinaryOperand, isInteger: boolean): TensorView {
-  if (!isInteger) return fmod(a, b);
-  return sub(a, mul(div(a, b), b));
-}
 
 const pair =
   (apply: (a: TensorView, b: BinaryOperand, o: NodeOperands) => TensorView): AtenRow =>
@@ -67,7 +63,7 @@ export const functionRows: AtenRows = atenRows({
   "nan_to_num.default(self nan posinf neginf)": nanToNum,
   "atan2.default(self other)": pair(atan2),
   "fmod.Tensor fmod.Scalar(self other)": pair((a, b, o) =>
-    rest(a, b, o.resultDType !== null && dtypes[o.resultDType].family === "integer"),
+    restOf(a, b, o.resultDType !== null && dtypes[o.resultDType].family === "integer"),
   ),
   "logaddexp.default(self other)": pair((a, b, o) =>
     typeof b === "object" ? logAddExp(wide(a), wide(b)) : o.refuse("a number", "two tensors"),

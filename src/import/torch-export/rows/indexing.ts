@@ -18,7 +18,8 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { alongAxis, permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { asCount, convert, factorIn, fullOf, raised, rotatedPairs, toBool } from "./elementwise.ts";
+import { raised } from "../../views.ts";
+import { asCount, convert, factorIn, fullOf, rotatedPairs, toBool } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { expanded, reshaped, scalarIn, stacked } from "./shape.ts";
 
