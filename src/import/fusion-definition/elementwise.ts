@@ -9,7 +9,7 @@ import { at } from "../../support/invariant.ts";
 import { floatModulo, restOf } from "../remainders.ts";
 import { sameComparisons, sameUnaries } from "../same-names.ts";
 import { raised } from "../views.ts";
-import { asDType, isScalar, promotedDType, promotedOperand, type PromotionRule, rankOf } from "./promotion.ts";
+import { asDType, isScalar, promotedDType, promotedOperand, type PromotionRule, commonRank } from "./promotion.ts";
 import {
   argument,
   type FusionCall,
@@ -80,7 +80,7 @@ function binary(make: Binary, rule: PromotionRule, { number, extent }: OfScalars
       const value = number(at(scalars, 0).value, at(scalars, 1).value, isFloat(dtype));
       return typeof value === "boolean" ? { kind: "bool", value } : { kind: "number", value, isFloat: isFloat(dtype) };
     }
-    const [a = 0, b = 0] = operands.map((each) => promotedOperand(each, dtype, rankOf(operands)));
+    const [a = 0, b = 0] = operands.map((each) => promotedOperand(each, dtype, commonRank(operands)));
     return tensorValue(make(a, b, dtype));
   });
 }
@@ -116,7 +116,7 @@ function bitwise(ofInts: Binary, ofBools: (a: TensorView, b: TensorView) => Tens
 function logical(make: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
   return tensorRow(["a", "b"], (call) => {
     const tensors = [tensorIn(call, "a"), tensorIn(call, "b")];
-    const operands = tensors.map((each) => raised(asDType(each, "bool"), rankOf(tensors)));
+    const operands = tensors.map((each) => raised(asDType(each, "bool"), commonRank(tensors)));
     return make(at(operands, 0), at(operands, 1));
   });
 }
@@ -128,7 +128,7 @@ function where(call: FusionCall): FusionValue {
   const given = tensorIn(call, "condition");
   const chosen = [operandIn(call, "a"), operandIn(call, "b")];
   const dtype = promotedDType(chosen, { keeps16: true });
-  const rank = rankOf([given, ...chosen]);
+  const rank = commonRank([given, ...chosen]);
   const [a = 0, b = 0] = chosen.map((each) => promotedOperand(each, dtype, rank));
   const asked = raised(given, rank);
   if (typeof a === "object" || typeof b === "object") return tensorValue(ops.where(asked, a, b));
@@ -151,7 +151,7 @@ function comparison([name, make]: readonly [string, Binary]): readonly [string, 
   return [name, binary(make, { keeps16: true }, number === undefined ? {} : { number })];
 }
 
-export const elementwiseRows: Readonly<Record<string, FusionOpRow>> = {
+export const fusionElementwiseRows: Readonly<Record<string, FusionOpRow>> = {
   ...Object.fromEntries(sameUnaries.map(([name, make]) => [name, sameUnary(name, make)])),
   erfc: unary("erfc", ops.erfc, { floats: true }),
   silu: unary("silu", ops.silu, { keeps16: true }),

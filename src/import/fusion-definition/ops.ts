@@ -27,7 +27,7 @@ import {
   tensorRow,
   tensorValue,
 } from "./value.ts";
-import { elementwiseRows } from "./elementwise.ts";
+import { fusionElementwiseRows } from "./elementwise.ts";
 import { asDType, promotedDType } from "./promotion.ts";
 import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
@@ -145,7 +145,7 @@ function notPadded(call: FusionCall): never {
 }
 
 const opRows: Readonly<Record<string, FusionOpRow>> = {
-  ...elementwiseRows,
+  ...fusionElementwiseRows,
 
   sum: reduction(ops.sum, { counts: true }),
   prod: reduction(ops.prod, { counts: true }),

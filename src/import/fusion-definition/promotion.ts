@@ -53,7 +53,7 @@ export function asDType(tensor: TensorView, dtype: DType): TensorView {
 }
 
 /** Most axes of the operands, to which all are raised. */
-export function rankOf(operands: readonly FusionOperand[]): number {
+export function commonRank(operands: readonly FusionOperand[]): number {
   return Math.max(...operands.map((each) => (isScalar(each) ? 0 : each.rank)));
 }
 
