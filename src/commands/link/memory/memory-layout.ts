@@ -8,12 +8,15 @@
  */
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { makeId, at, getOrMake } from "../../../support/invariant.ts";
+import { repeatsOf } from "../../../support/repeats.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
 import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import { stackLives } from "./stack-lives.ts";
 
 /** Every buffer starts at a multiple of this, for vector loads and for CUDA's libraries. */
 export const bufferAlignment = 256;
+/** Commands that repeats leave out, at least: fewer are no layers. */
+const leastRepeated = 16;
 
 export interface RankLayout {
   /** In order of the rank's ids; `id` counts over all ranks. */
@@ -84,8 +87,9 @@ function placesOf(list: CommandList, peerVisible: ReadonlySet<BufferId>): Places
     arenaBytes[arena] += bytes;
     return offset;
   };
+  const classOf = classesOf(list);
   for (const { arena, lives } of nestStays(list, livesOf(list, arenas))) {
-    const { bytes, place } = stackOf(list, lives);
+    const { bytes, place } = stackOf(list, lives, classOf);
     place(reserve(arena, bytes), placed);
   }
   const offsets = list.buffers.map(({ id, bytes }) => placed.get(id) ?? reserve(at(arenas, id), aligned(bytes)));
@@ -113,9 +117,28 @@ interface Placement {
   readonly place: (start: number, offsets: Map<BufferId, number>) => void;
 }
 
-function stackOf(list: CommandList, lives: readonly (Life | Stay)[]): Placement {
+/**
+ * By position in the list. Positions of one class are those of one command in layers, chunks and other repeats. Lists
+ * that order memory alike have the same classes.
+ */
+function classesOf({ commands }: CommandList): (position: number) => number {
+  const positions = [...commands.keys()].filter((position) => ordersMemory(at(commands, position)));
+  const shapes = new Map<string, number>();
+  const items = positions.map((position) => {
+    const { kind, stream } = at(commands, position);
+    return getOrMake(shapes, `${kind} ${stream}`, () => shapes.size);
+  });
+  const classes = Int32Array.from(commands.keys());
+  for (const { start, period, times } of repeatsOf(items, leastRepeated)) {
+    for (let i = period; i < period * times; i++)
+      classes[at(positions, start + i)] = at(positions, start + (i % period));
+  }
+  return (position) => at(classes, position);
+}
+
+function stackOf(list: CommandList, lives: readonly (Life | Stay)[], classOf: (position: number) => number): Placement {
   const own = lives.map((life): Placement => {
-    if ("lives" in life) return stackOf(list, life.lives);
+    if ("lives" in life) return stackOf(list, life.lives, classOf);
     const { buffer } = life;
     return {
       bytes: aligned(at(list.buffers, buffer).bytes),
@@ -125,6 +148,7 @@ function stackOf(list: CommandList, lives: readonly (Life | Stay)[]): Placement 
   const stack = stackLives(
     lives,
     own.map(({ bytes }) => bytes),
+    lives.map(({ from }, i) => (Number.isFinite(from) ? classOf(from) : -1 - i)),
   );
   return {
     bytes: stack.bytes,
