@@ -6,13 +6,13 @@
  *     rank-R.json        the memory and operations of a rank
  *     kernels/kN.cu      the source of a kernel
  */
-import * as v from "valibot";
 import { kernelOptions } from "../backends/cuda/kernels/compiler.ts";
 import { kernelName } from "../backends/cuda/kernels/kernel-source.ts";
 import { tensorAlignment } from "../backends/cuda/ops/address.ts";
 import type { BoundTensor, DeviceOp, DeviceOps } from "../backends/cuda/ops/device-op.ts";
 import { deviceOps } from "../backends/cuda/ops/device-ops.ts";
-import { programNotes } from "../backends/cuda/ops/list-notes.ts";
+import { createPlannedKernels } from "../backends/cuda/ops/planning.ts";
+import { type ListNotes, programNotes } from "../backends/cuda/ops/list-notes.ts";
 import type { Compilation } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
@@ -20,13 +20,10 @@ import { nameOf } from "../ir/origin.ts";
 import { shapeOf } from "../ir/sizes.ts";
 import { indicesOn, layoutOfShape } from "../record/local-layout.ts";
 import { at, invariant } from "../support/invariant.ts";
+import { flightPlans } from "../trace/flight/flight-record.ts";
+import { foldLists, isBlock } from "./blocks.ts";
 import { type PlanDocument, planFormat, planVersion, sha256 } from "./plan-document.ts";
-import {
-  type PlanOp,
-  type PlanTensor,
-  type RankDocument,
-  rankDocument as rankDocumentSchema,
-} from "./rank-document.ts";
+import type { PlanOp, PlanTensor, RankDocument } from "./rank-document.ts";
 
 export interface PlanOptions {
   /** The version of Braid. */
@@ -58,12 +55,17 @@ export function makePlan(
 ): MadePlan {
   const { program, report, reported } = compilation;
   if (!report.ok || reported !== program) unverified(report.findings.length);
-  const lists = program.ranks.map(({ rank }) => deviceOps(program, rank, target));
+  const planned = createPlannedKernels();
+  const lists = program.ranks.map(({ rank }) => deviceOps(program, rank, target, { planned }));
   const kernels = new Map<string, number>();
   for (const text of lists.flatMap((list) => list.kernels)) kernels.set(text, kernels.get(text) ?? kernels.size);
   const kernelFile = (number: number): string => `kernels/k${number}.cu`;
   const files = new Map<string, string>([...kernels].map(([text, number]) => [kernelFile(number), text]));
-  for (const list of lists) files.set(rankFile(list.rank), jsonText(rankDocument(compilation, list, kernels)));
+  const flights = flightPlans(program);
+  for (const list of lists) {
+    const notes = programNotes(program, list.rank, flights);
+    files.set(rankFile(list.rank), jsonText(foldLists(rankDocument(compilation, list, notes, kernels))));
+  }
   const { commands, streams, regions } = report.size;
   const document: PlanDocument = {
     format: planFormat,
@@ -95,10 +97,17 @@ export function rankFile(rank: number): string {
 function jsonText(document: object): string {
   const fields = Object.entries(document).map(([name, value]: [string, unknown]) => {
     const isTable = Array.isArray(value) && value.some((each) => typeof each === "object");
-    const text = isTable ? `[\n${value.map((each) => JSON.stringify(each)).join(",\n")}\n]` : JSON.stringify(value);
-    return `${JSON.stringify(name)}: ${text}`;
+    return `${JSON.stringify(name)}: ${isTable ? tableText(value) : JSON.stringify(value)}`;
   });
   return `{\n${fields.join(",\n")}\n}\n`;
+}
+
+function tableText(rows: readonly unknown[]): string {
+  return `[\n${rows.map(rowText).join(",\n")}\n]`;
+}
+
+function rowText(row: unknown): string {
+  return isBlock(row) ? `{"$times":${row.$times},"$rows":${tableText(row.$rows)}}` : JSON.stringify(row);
 }
 
 function signature(
@@ -120,13 +129,17 @@ function signature(
   });
 }
 
-function rankDocument(compilation: Compilation, list: DeviceOps, kernels: ReadonlyMap<string, number>): RankDocument {
+function rankDocument(
+  compilation: Compilation,
+  list: DeviceOps,
+  notes: ListNotes,
+  kernels: ReadonlyMap<string, number>,
+): RankDocument {
   const { rank, world, streams, events, memory, gemms, attentions, ops, waitRuns } = list;
-  const notes = programNotes(compilation.program, rank);
   const { statements, commands } = notes.flight();
   const tensors = (bound: readonly BoundTensor[]): PlanTensor[] =>
     bound.map((each) => planTensor(compilation, each, rank));
-  const document = {
+  return {
     rank,
     world,
     streams,
@@ -138,10 +151,8 @@ function rankDocument(compilation: Compilation, list: DeviceOps, kernels: Readon
     ops: ops.map(planOp),
     waitRuns,
     statements,
-    commands: commands.map((command, i) => ({ ...command, details: notes.detailsOf(i) })),
+    commands: commands.map((command, i) => ({ ...command, kind: notes.kindOf(i), details: notes.detailsOf(i) })),
   };
-  // What is written has the form that is read.
-  return v.parse(rankDocumentSchema, JSON.parse(JSON.stringify(document)));
 }
 
 function planTensor(

@@ -6,7 +6,7 @@ import { count, dtype } from "./rank-document.ts";
 
 export const planFormat = "braid-plan";
 /** Raised by every change that an older reader would misunderstand. */
-export const planVersion = 1;
+export const planVersion = 2;
 
 const hash = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
 

@@ -223,6 +223,7 @@ export const rankDocument = v.object({
   ),
 });
 
-export type RankDocument = v.InferOutput<typeof rankDocument>;
+export type RankDocument = DeepReadonly<v.InferOutput<typeof rankDocument>>;
+type DeepReadonly<T> = { readonly [Name in keyof T]: DeepReadonly<T[Name]> };
 export type PlanTensor = RankDocument["memory"]["in"][number];
 export type PlanOp = Exclude<DeviceOps["ops"][number], TransferOp>;

@@ -8,6 +8,7 @@ import type { ListNotes } from "../backends/cuda/ops/list-notes.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { parseJson } from "../support/json-document.ts";
+import { unfoldLists } from "./blocks.ts";
 import { checkRankDocument, checkSignals } from "./check-rank.ts";
 import { rankFile } from "./make-plan.ts";
 import {
@@ -66,7 +67,7 @@ export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
   const kernels = document.kernels.map(({ file }) => hashed(file));
   const documents = Array.from({ length: document.world }, (_, rank) => {
     const file = rankFile(rank);
-    const own = formOf(folder, file, v.safeParse(rankDocument, parsed(folder, file, hashed(file))));
+    const own = formOf(folder, file, v.safeParse(rankDocument, unfoldLists(parsed(folder, file, hashed(file)))));
     checkRankDocument(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
     return own;
   });

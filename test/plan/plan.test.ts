@@ -7,7 +7,20 @@ import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
 import { at } from "../../src/support/invariant.ts";
-import { adding, attention, breaks, changed, empty, planOf, read, ring, target, total } from "./plans.ts";
+import {
+  adding,
+  attention,
+  breaks,
+  brokenBlocks,
+  changed,
+  empty,
+  layers,
+  planOf,
+  read,
+  ring,
+  target,
+  total,
+} from "./plans.ts";
 
 /** The one diagnostic of reading it. */
 async function refusal(files: PlanFiles): Promise<string> {
@@ -28,6 +41,7 @@ describe.each([
   ["a kernel that reads an empty tensor", empty],
   ["attention", attention],
   ["GEMMs that add", adding],
+  ["layers", () => layers()],
 ])("the plan of %s", (_, make) => {
   const compilation = make();
   const files = planOf(compilation);
@@ -119,6 +133,23 @@ describe("a plan is refused", () => {
       text.replace(/"files": \{.*\}/, `"files": ${JSON.stringify(hashes)}`),
     );
     expect(await refusal(without)).toBe(`plan-invalid at plan/plan.json: no hash of ${kernel}; a hash of every file`);
+  });
+});
+
+describe("layers", () => {
+  const files = planOf(layers());
+
+  it.each(brokenBlocks)("are refused with %s", async (_, [before, after], expected) => {
+    const broken = changed(files, "rank-0.json", (text) => text.replace(before, after));
+    expect(await refusal(broken)).toMatch(/^plan-invalid at plan\/rank-0\.json: /u);
+    expect(await refusal(broken)).toMatch(expected);
+  });
+
+  it("stand there once: a plan of twice as many has as many lines, and ever fewer characters a layer", () => {
+    const twice = planOf(layers(48));
+    const textOf = (plan: PlanFiles): string => plan.get("rank-0.json") ?? "";
+    expect(textOf(twice).split("\n")).toHaveLength(textOf(files).split("\n").length);
+    expect(textOf(twice).length).toBeLessThan(1.5 * textOf(files).length);
   });
 });
 

@@ -7,6 +7,7 @@ import { makePlan, type PlanFiles } from "../../src/plan/make-plan.ts";
 import { type Plan, readPlan } from "../../src/plan/read-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { invariant } from "../../src/support/invariant.ts";
+import { layeredFusions } from "../support/layered-fusions.ts";
 import { exchangeFusion, exchangeOptions, inGemms } from "../schedule/exchanges.ts";
 import { attentionFusion } from "../gpu/attention-cases.ts";
 
@@ -59,6 +60,11 @@ export function adding(): Compilation {
   return compile(exchangeFusion(each), { ...exchangeOptions(each), on: "cuda", schedule: inGemms });
 }
 
+/** Equal layers, of which the documents of ranks have blocks. */
+export function layers(count = 24): Compilation {
+  return compile(layeredFusions["sharded blocks"](count, 2), { devices: 2, on: "cuda", backend: "cuda" });
+}
+
 export function planOf(compilation: Compilation): PlanFiles {
   const options = { braid: "0.1.0", program: "0".repeat(16), options: { "--schedule streams": "2" } };
   return makePlan(compilation, { ...options, target, limits: new Map(), names: null }).files;
@@ -87,7 +93,7 @@ export function changed(files: PlanFiles, file: string, change: (text: string) =
 
 /** What is broken, in which file, by which change of its text, and the refusal: "code at place: found; expected". */
 export const breaks = [
-  ["another version", "plan.json", ['"version": 1', '"version": 2'], /^plan-version .*version 2; version 1$/],
+  ["another version", "plan.json", ['"version": 2', '"version": 1'], /^plan-version .*version 1; version 2$/],
   ["no plan", "plan.json", ["braid-plan", "braid-play"], /^plan-invalid .*: no plan; /],
   ["no JSON", "plan.json", ["{", ""], /^plan-invalid at plan\/plan.json: /],
   ["a verdict that is not ok", "plan.json", ['"ok":true', '"ok":false'], /^plan-unverified /],
@@ -123,4 +129,14 @@ export const breaks = [
     ['"kind":"wait","address":{"space":"word"', '"kind":"write","address":{"space":"word"'],
     /word \d of rank 0: \d signals, \d waits; as many of both$/,
   ],
+] as const;
+
+/** The same of blocks, in plans of `layers`. */
+export const brokenBlocks = [
+  ["a block of no times", [/"\$times":\d+/u, '"$times":0'], /ops\.\d+\.kind: /],
+  ["a block of more rows than any", [/"\$times":\d+/u, '"$times":9000000000'], /ops\.\d+\.kind: /],
+  ["a block within a block", ['"$rows":[', '"$rows":[{"$times":2,"$rows":[]},'], /ops\.\d+\.kind: /],
+  ["a number without a step", [/"\$step":\d+/u, '"$stop":1'], /ops\.\d+\./],
+  ["too few numbers", [/"\$each":\[\d+,/u, '"$each":['], /ops\.\d+\./],
+  ["a text with a list", [/"\$text":\["/u, '"$text":[[],"'], /(statements|commands)\./],
 ] as const;

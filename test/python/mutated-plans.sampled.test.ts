@@ -6,7 +6,7 @@ import { afterAll, expect, it } from "vitest";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { mutatedPlan } from "../plan/mutate-plan.ts";
-import { adding, attention, planOf, read, ring, total } from "../plan/plans.ts";
+import { adding, attention, layers, planOf, read, ring, total } from "../plan/plans.ts";
 import { runs } from "../support/suite.ts";
 import { readInPython } from "./read-in-python.ts";
 
@@ -27,7 +27,7 @@ async function verdictOf(files: PlanFiles): Promise<readonly string[] | null> {
 }
 
 it("of plans with one document changed", async () => {
-  const plans = [ring(), total(), attention(), adding()].map(planOf);
+  const plans = [ring(), total(), attention(), adding(), layers()].map(planOf);
   const count = runs({ quick: 60, long: 3000 });
   const first = count === 60 ? 0 : 1000;
   const mutated = Array.from({ length: count }, (_, i) => mutatedPlan(plans, first + i));

@@ -19,6 +19,10 @@ def account(folder: Path) -> dict[str, object]:
     return {
         "hash": plan.hash,
         "kernels": [hashlib.sha256(text.encode()).hexdigest() for text in plan.kernels],
+        "documents": [
+            hashlib.sha256(json.dumps(rank, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+            for rank in plan.ranks
+        ],
         "ranks": [[op["kind"] for op in rank["ops"]] for rank in plan.ranks],
     }
 

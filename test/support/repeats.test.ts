@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { repeatsOf } from "../../src/support/repeats.ts";
 
 function repeats(text: string, least = 4): readonly string[] {
-  const items = [...text].map((letter) => letter.codePointAt(0) ?? 0);
+  const items = Array.from(text, (letter) => letter.codePointAt(0) ?? 0);
   return repeatsOf(items, least).map(
     ({ start, period, times }) => `${times} x ${text.slice(start, start + period)} at ${start}`,
   );

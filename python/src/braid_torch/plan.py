@@ -12,12 +12,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .blocks import unfold_lists
 from .check_rank import check_rank, check_signals
 from .form import Mismatch, check
 from .refusal import Refusal, invalid
 
 FORMAT = "braid-plan"
-VERSION = 1
+VERSION = 2
 # Of JSON. Plans have less than 20.
 DEPTH = 100
 
@@ -59,7 +60,7 @@ def read_plan(folder: str | Path) -> Plan:
     ranks = []
     for rank in range(document["world"]):
         own_place = f"{root}/rank-{rank}.json"
-        own = _parsed(own_place, text_of(f"rank-{rank}.json"))
+        own = unfold_lists(_parsed(own_place, text_of(f"rank-{rank}.json")))
         _check_form(own_place, own, "plan-rank")
         check_rank(own, document, rank, _refuse_at(own_place))
         ranks.append(own)

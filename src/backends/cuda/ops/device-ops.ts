@@ -24,10 +24,12 @@ import { commandPlace, programNotes } from "./list-notes.ts";
 import { commandOf, waitRuns, progressWord, type StreamOperation } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
 import {
+  createPlannedKernels,
   createPlanningTables,
   type DeviceTarget,
   launchOf,
   type LinkLaunch,
+  type PlannedKernels,
   type Planning,
   type QueuedWork,
 } from "./planning.ts";
@@ -44,7 +46,7 @@ import {
 import { type Address, alignmentOf, type ProgressWord } from "./address.ts";
 import { barrierValues, noOperations, barrierShapes } from "./barrier-operations.ts";
 import { copyOps } from "./copy-ops.ts";
-import { kernelOps, launchOperands } from "./launch-ops.ts";
+import { kernelOps, launchOperands, sourceKey } from "./launch-ops.ts";
 import { transferOps } from "../nccl/transfer-plan.ts";
 import type { Kernel } from "../../../commands/kernel.ts";
 import { kernelPhases } from "../../../kernels/kernel-plan.ts";
@@ -59,6 +61,8 @@ export const scaledCapability = 89;
 export interface PlanningOptions {
   /** Whether a command's signals and waits join its neighbours'. A traced run times every command by itself. */
   readonly joined?: boolean;
+  /** Shared by the ranks of a Program. */
+  readonly planned?: PlannedKernels;
 }
 
 /** Throws `kernel-opaque` for an attention that no kernel takes, and `gpu-unsupported` for a scaled matmul. */
@@ -66,14 +70,14 @@ export function deviceOps(
   program: Program,
   rank: number,
   target: DeviceTarget,
-  { joined = true }: PlanningOptions = {},
+  { joined = true, planned = createPlannedKernels() }: PlanningOptions = {},
 ): DeviceOps {
   const own = at(program.ranks, rank);
   const { multiprocessors, capability } = target;
   if (capability < scaledCapability) refuseScaled(program, rank, capability);
   const places = placesOf(program, rank);
   const tables = createPlanningTables(own.streams.length);
-  const planning = { program, rank, target, places, tables };
+  const planning = { program, rank, target, places, tables, planned };
   const works = own.commands.flatMap((command, index) =>
     commandWork(index, planning).map((work): ListedWork => ({
       stream: command.stream,
@@ -254,20 +258,24 @@ function sayProgress(index: number, stream: CommandStreamId): StreamOperation {
 
 /** For a kernel that accesses peers' memory in one loop over elements; null for others. `index` is the command's. */
 function linkLaunch(command: Launch, index: number, planning: Planning): LinkLaunch | null {
-  const { program, rank, places } = planning;
+  const { program, rank, places, planned } = planning;
   if (!touchesPeers(program, rank, command)) return null;
   const kernel = at(program.kernels, command.kernel);
   if (isAttention(kernel)) return null;
   const operand = launchOperands(command, planning);
-  const alignment = (memory: Parameters<typeof operand>[0]): number => alignmentOf(operand(memory));
-  const alone = linkKernel(kernel, alignment, noBarriers);
+  const key = sourceKey(command, planning);
+  const sourceOf = (barriers: Barriers): KernelSource | null =>
+    planned.linkOf(`${key} ${JSON.stringify(barriers)}`, () =>
+      linkKernel(kernel, (memory) => alignmentOf(operand(memory)), barriers),
+    );
+  const alone = sourceOf(noBarriers);
   if (alone === null) return null;
   const valueOf = (parameter: Parameter): Address | number =>
     parameter.kind === "origin" ? at(command.origins ?? [], parameter.position) : operand(parameter);
   return {
     blocks: alone.grid[0],
     launch: (operations) => {
-      const source = linkKernel(kernel, alignment, barrierShapes(operations));
+      const source = sourceOf(barrierShapes(operations));
       invariant(source !== null, "barriers do not change what a kernel can be", { index });
       const parameters = [...source.parameters.map(valueOf), ...barrierValues(operations, places.gateOf(index))];
       return launchOf(planning, { stream: command.stream, command: index }, source, parameters);

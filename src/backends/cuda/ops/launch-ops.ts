@@ -20,19 +20,21 @@ import { launchOf, type Planning } from "./planning.ts";
 
 /** `index` is the command's position in the list. */
 export function kernelOps(command: Launch, index: number, planning: Planning): readonly DeviceOp[] {
-  const { program, tables, places } = planning;
+  const { program, tables, planned } = planning;
   const kernel = at(program.kernels, command.kernel);
   if (isAttention(kernel)) return attentionOps(kernel, command, index, planning);
   const operand = launchOperands(command, planning, 0);
-  // Launches of one kernel at addresses of equal alignment share their sources.
-  const alignments = [command.inputs, command.outputs].map((refs) =>
-    refs.map((ref) => alignmentOf(places.addressOf(ref))),
-  );
-  const { steps, scratchBytes } = tables.stepsOf(JSON.stringify([command.kernel, alignments]), () =>
+  const { steps, scratchBytes } = planned.stepsOf(sourceKey(command, planning), () =>
     kernelSteps(kernel, (memory) => (memory.kind === "scratch" ? tensorAlignment : alignmentOf(operand(memory)))),
   );
   tables.needScratch(command.stream, scratchBytes);
   return steps.flatMap((step) => stepOps(step, operand, command, index, planning, scratchBytes));
+}
+
+/** Launches of one kernel at addresses of equal alignment share their sources. */
+export function sourceKey({ kernel, inputs, outputs }: Launch, { places }: Planning): string {
+  const alignments = [inputs, outputs].map((refs) => refs.map((ref) => alignmentOf(places.addressOf(ref))));
+  return JSON.stringify([kernel, alignments]);
 }
 
 /** The operand of a grouped matmul with the ends of its groups, which its kernel reads one by one, wherever they begin. */

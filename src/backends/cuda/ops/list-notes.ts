@@ -18,7 +18,8 @@ export interface ListNotes {
   readonly flight: () => FlightPlan;
 }
 
-export function programNotes(program: Program, rank: number): ListNotes {
+/** `plans` may be shared by the ranks of the Program. */
+export function programNotes(program: Program, rank: number, plans = flightPlans(program)): ListNotes {
   const own = at(program.ranks, rank);
   let flight: FlightPlan | null = null;
   return {
@@ -28,7 +29,7 @@ export function programNotes(program: Program, rank: number): ListNotes {
     kindOf: (command) => at(own.commands, command).kind,
     detailsOf: (command) => commandDetails(own, command),
     statementOf: (command) => originText(at(own.origins, command)),
-    flight: () => (flight ??= flightPlans(program)(rank)),
+    flight: () => (flight ??= plans(rank)),
   };
 }
 

@@ -38,6 +38,22 @@ export interface Planning {
   readonly target: DeviceTarget;
   readonly places: AddressPlaces;
   readonly tables: PlanningTables;
+  readonly planned: PlannedKernels;
+}
+
+/** Kernels of launches that were planned before, on any rank: the Program numbers its kernels for all. */
+export interface PlannedKernels {
+  readonly stepsOf: (key: string, make: () => KernelSteps) => KernelSteps;
+  readonly linkOf: (key: string, make: () => KernelSource | null) => KernelSource | null;
+}
+
+export function createPlannedKernels(): PlannedKernels {
+  const steps = new Map<string, KernelSteps>();
+  const links = new Map<string, KernelSource | null>();
+  return {
+    stepsOf: (key, make) => getOrMake(steps, key, make),
+    linkOf: (key, make) => getOrMake(links, key, make),
+  };
 }
 
 /** What operations refer to by number, and the memory of streams. */
@@ -49,8 +65,6 @@ export interface PlanningTables {
   readonly kernelOf: (source: KernelSource) => number;
   readonly gemmOf: (step: KernelStep, margin: number, make: () => DeviceGemm) => number;
   readonly attentionOf: (key: string, make: () => DeviceAttention) => number;
-  /** Steps of launches that were planned before. */
-  readonly stepsOf: (key: string, make: () => KernelSteps) => KernelSteps;
   readonly scratchBytes: number[];
   readonly workspaceBytes: number[];
   /** The stream needs at least `bytes` bytes. */
@@ -65,7 +79,6 @@ export function createPlanningTables(streams: number): PlanningTables {
   const gemmNumbers = new Map<KernelStep, Map<number, number>>();
   const attentions: DeviceAttention[] = [];
   const attentionNumbers = new Map<string, number>();
-  const steps = new Map<string, KernelSteps>();
   const [scratchBytes, workspaceBytes] = [zeros(streams), zeros(streams)];
   const need = (list: number[]) => (stream: number, bytes: number) => {
     list[stream] = Math.max(list[stream] ?? 0, bytes);
@@ -82,7 +95,6 @@ export function createPlanningTables(streams: number): PlanningTables {
         () => gemms.push(make()) - 1,
       ),
     attentionOf: (key, make) => getOrMake(attentionNumbers, key, () => attentions.push(make()) - 1),
-    stepsOf: (key, make) => getOrMake(steps, key, make),
     scratchBytes,
     workspaceBytes,
     needScratch: need(scratchBytes),
