@@ -46,6 +46,14 @@ it.each([
     2 * weights * (3 / 4),
   ],
   [
+    "fully sharded, along columns: weights are gathered too",
+    four,
+    [`"x"`, "", ""],
+    ["", `"x"`],
+    ["", `"x"`],
+    2 * weights * (3 / 4),
+  ],
+  [
     "rows over all devices, weights over one axis",
     two,
     [`"dp", "tp"`, "", ""],

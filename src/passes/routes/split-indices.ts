@@ -27,7 +27,7 @@ import { isComputed } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { propagateShardings } from "../propagate/propagate-shardings.ts";
+import { spreadShardings } from "../propagate/spread.ts";
 import { reduceOverDevices } from "./merge-sums.ts";
 import { moveTo } from "./layouts.ts";
 import { bytesOf } from "./steps/bytes.ts";
@@ -52,7 +52,7 @@ export const splitIndices: Pass<"checked", "checked"> = {
     const { derivations, ...rest } = fusion;
     const split: FusionData = { ...rest, tensors, ops, iterDomainCount };
     // Cotangents are placed already: against the layouts that their primals have now, more of them would be moved.
-    const placed = propagateShardings.run(split, { ...context, options: { ...context.options, propagate: true } });
+    const placed = spreadShardings(split, context.options);
     return derivations === undefined ? placed : { ...placed, derivations };
   },
 };

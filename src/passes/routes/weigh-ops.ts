@@ -166,7 +166,11 @@ export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonl
 
 /** Null if a size is not a number. */
 export function movesOf(fusion: FusionData, options: LoweringOptions, decisions: Decisions = {}): Moves | null {
-  const { ops, tensors } = routeOps(fusion, options, decisions);
+  return movesIn(routeOps(fusion, options, decisions), options);
+}
+
+/** Of a routed Fusion. */
+export function movesIn({ ops, tensors }: FusionData, options: LoweringOptions): Moves | null {
   let bytes = 0;
   let count = 0;
   for (const op of ops) {

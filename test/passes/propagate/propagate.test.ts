@@ -4,6 +4,7 @@ import {
   add,
   type DeviceMesh as Mesh,
   DeviceMesh,
+  embedding,
   Fusion,
   gradients,
   linear,
@@ -42,6 +43,19 @@ describe("forward", () => {
     for (const each of gradients(f, { of: [output], cotangents: [dz], wrt: weights })) if (each) f.output(each);
     const sent = lower(f).body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
     expect(sent).toEqual(["Allreduce", "Allreduce", "Allreduce"]);
+  });
+
+  it("a table that is also a weight is gathered once, not the rows that it multiplies", () => {
+    const f = new Fusion();
+    const [table, tokens] = [f.input([16, 8]), f.input([32], "int64")];
+    const logits = linear(embedding(table, tokens), table);
+    const loss = sum(logits, [0, 1]);
+    f.output(loss);
+    on(two, table, tokens);
+    for (const input of [table, tokens]) input.outerSplit(0, 2).parallelize("DIDx");
+    expect(propagated(f)(logits)).toBe("x2 16 16 r8");
+    const sent = lower(f).body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
+    expect(sent).toEqual(["Allgather", "Allreduce"]);
   });
 
   it("1: a Megatron MLP needs annotated weights only", () => {
