@@ -145,11 +145,18 @@ function axisOf(axes: ReadonlyMap<number, IterDomain>, id: number): IterDomain {
   return axis;
 }
 
+const notesOfDomains: readonly string[] = [
+  ...["root domain", "logical domain", "allocation domain", "contiguity:", "loop domain"],
+  ...keysOf(signsOf),
+];
+
 /** Reads the section after its title. The scanner stops at the first line that does not describe a tensor. */
 export function parseTransforms(scanner: DumpScanner): DomainNotes {
   const notes = new Map<number, DomainNote>();
   for (;;) {
     skipSpace(scanner);
+    if (notesOfDomains.some((note) => scanner.text.startsWith(note, scanner.position)))
+      failExpected(scanner, "the tensor that this line describes");
     if (!scanner.text.startsWith("T", scanner.position)) return notes;
     if (!isDigit(scanner.text.charCodeAt(scanner.position + 1))) return notes;
     scanner.position++;

@@ -212,4 +212,14 @@ describe("the order of axes", () => {
     expect(noted.body).toMatchObject([{ kind: "Permute", order: [2, 1, 0] }]);
     expect(print(parse(print(noted)))).toBe(print(noted));
   });
+
+  it.each([" loop domain : (iS0{3})", " contiguity: t", "  Outer split: iS0{3} by factor 3 -> iS1{3}, iS2{1}"])(
+    "a line that describes no tensor is refused, with all after it: %s",
+    (line) => {
+      const tensor = `T0_g_float[iS0{3}] ${mesh}`;
+      const note = [tensor, " logical domain : (iS0{3})", " contiguity: t", " loop domain : (iS0{3})"];
+      const text = [container([tensor, ""]), "TransformPrinter :", ...note, line].join("\n");
+      expect(() => parse(text)).toThrow("expected: the tensor that this line describes");
+    },
+  );
 });
