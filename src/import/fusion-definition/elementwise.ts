@@ -18,6 +18,7 @@ import {
   type FusionValue,
   madeBy,
   operandIn,
+  refuseCall,
   sizeValue,
   tensorIn,
   tensorRow,
@@ -72,7 +73,7 @@ interface OfScalars {
 function binary(make: Binary, rule: PromotionRule, { number, extent }: OfScalars = {}): FusionOpRow {
   return madeBy(["a", "b"], (call) => {
     const sizes = extent === undefined ? null : sizesIn(call);
-    if (sizes !== null && extent !== undefined) return sizeValue(extent(...sizes));
+    if (sizes !== null && extent !== undefined) return sizeValue(requireShort(call, extent(...sizes)));
     const operands = [operandIn(call, "a"), operandIn(call, "b")];
     const dtype = promotedDType(operands, rule);
     const scalars = operands.filter(isScalar);
@@ -83,6 +84,19 @@ function binary(make: Binary, rule: PromotionRule, { number, extent }: OfScalars
     const [a = 0, b = 0] = operands.map((each) => promotedOperand(each, dtype, commonRank(operands)));
     return tensorValue(make(a, b, dtype));
   });
+}
+
+/** Each use of a size writes it out. */
+const mostTerms = 256;
+
+function requireShort(call: FusionCall, size: Scalar): Scalar {
+  const terms = [size];
+  for (const term of terms) {
+    if (term.kind === "binary") terms.push(term.lhs, term.rhs);
+    if (terms.length > mostTerms)
+      return refuseCall(call, "a size is computed in too many steps", `${mostTerms} terms`, "write the size");
+  }
+  return size;
 }
 
 /** Of two sizes, of which a run decides at least one; otherwise null. */

@@ -59,8 +59,13 @@ export function meshOf(call: FusionCall): FusionValue {
   return { kind: "mesh", mesh };
 }
 
+const mostAxes = 1024;
+
 function split(call: FusionCall, isInner: boolean): FusionValue {
-  tensorIn(call, "self").split(fusionNumber(call, "axis"), fusionNumber(call, "factor"), { inner: isInner });
+  const tensor = tensorIn(call, "self");
+  if (tensor.nDims >= mostAxes)
+    refuseCall(call, "a tensor is split into too many axes", `${mostAxes} axes`, "split it less often");
+  tensor.split(fusionNumber(call, "axis"), fusionNumber(call, "factor"), { inner: isInner });
   return none;
 }
 

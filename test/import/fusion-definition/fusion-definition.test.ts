@@ -594,6 +594,12 @@ describe("what is refused", () => {
     ["tv9 = range(1000000)", "model-invalid", /a range is too long/u],
     ["for i in range(60000): for j in range(60000): pass", "model-unsupported", /definition is too long/u],
     ["for i in range(60000): tv9 = range(60000)", "model-unsupported", /definition is too long/u],
+    [
+      "S1 = fd.ops.size(fd.define_tensor([-1]), 0); for i in range(40): S1 = fd.ops.mul(S1, S1)",
+      "model-unsupported",
+      /a size is computed in too many steps/u,
+    ],
+    ["for i in range(20000): tv0.outer_split(0, 1)", "model-unsupported", /split into too many axes/u],
     ["tv9 = fd.ops.mul(tv0, 4 // 0)", "model-invalid", /no such number/u],
     ["tv9 = fd.ops.mul(tv0, 3 @ 2)", "model-invalid", /no such number/u],
     ["tv9 = [tv0][0.5]", "model-invalid", /no such item/u],
