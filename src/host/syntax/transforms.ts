@@ -145,10 +145,8 @@ function axisOf(axes: ReadonlyMap<number, IterDomain>, id: number): IterDomain {
   return axis;
 }
 
-const notesOfDomains: readonly string[] = [
-  ...["root domain", "logical domain", "allocation domain", "contiguity:", "loop domain"],
-  ...keysOf(signsOf),
-];
+const titlesOfDomains: readonly string[] = ["root domain", "logical domain", "allocation domain", "loop domain"];
+const notesOfDomains: readonly string[] = [...titlesOfDomains, "contiguity:", ...keysOf(signsOf)];
 
 /** Reads the section after its title. The scanner stops at the first line that does not describe a tensor. */
 export function parseTransforms(scanner: DumpScanner): DomainNotes {
