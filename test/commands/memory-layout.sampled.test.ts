@@ -317,39 +317,6 @@ test("smaller buffers with the same lives never need a larger arena", () => {
   );
 });
 
-test("what layers repeat lies alike in each of them, or in every other, at equal distances", () => {
-  const [layers, each] = [20, 16];
-  const random = createRandom(3);
-  for (let run = 0; run < 20; run++) {
-    // In each layer, the last buffers are freed in the next; `kept` of them only on the way back, as for gradients.
-    const kept = random.integer(3);
-    const layer = Array.from({ length: each }, (_, i) => ({
-      elements: 64 * (1 + random.integer(40)),
-      freedAfter: i < kept ? -1 : 1 + random.integer(each),
-    }));
-    const numbers = Array.from({ length: layers * each }, (_, i) => i);
-    const forward = numbers.flatMap((now) => [
-      ...numbers
-        .slice(Math.max(0, now - each), now)
-        .filter((buffer) => buffer + at(layer, buffer % each).freedAfter === now)
-        .map((buffer): Mark => ({ kind: "free", buffer, stream: 0 })),
-      { kind: "alloc", buffer: now, stream: 0 } satisfies Mark,
-    ]);
-    const left = numbers.filter((buffer) => !forward.some((mark) => mark.kind === "free" && mark.buffer === buffer));
-    const back = left.toReversed().map((buffer): Mark => ({ kind: "free", buffer, stream: 0 }));
-    const program = linkMarks(
-      [...forward, ...back],
-      numbers.map((buffer) => at(layer, buffer % each).elements),
-    );
-    const distances = (buffer: number): readonly number[] =>
-      Array.from({ length: 9 }, (_, layerOf) => {
-        const number = (4 + layerOf) * each + buffer;
-        return at(program.buffers, number + 2 * each).offset - at(program.buffers, number).offset;
-      });
-    for (let buffer = 0; buffer < each; buffer++) expect(new Set(distances(buffer)).size).toBe(1);
-  }
-});
-
 test("one stream's buffers of any sizes need at most a twentieth more than live at once, on average", () => {
   const random = createRandom(5);
   let [needed, alive] = [0, 0];

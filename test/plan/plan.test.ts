@@ -6,7 +6,10 @@ import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
 import { planShard, putPart } from "../../src/cli/plan/run-plan.ts";
+import { compile } from "../../src/compile/compile.ts";
+import { unfoldLists } from "../../src/plan/blocks.ts";
 import { at } from "../../src/support/invariant.ts";
+import { exampleFusion } from "../support/example-program.ts";
 import {
   adding,
   attention,
@@ -151,6 +154,15 @@ describe("layers", () => {
     expect(textOf(twice).split("\n")).toHaveLength(textOf(files).split("\n").length);
     expect(textOf(twice).length).toBeLessThan(1.5 * textOf(files).length);
   });
+});
+
+it("has the layers of a model once also where a schedule orders them by the memory that they share", async () => {
+  const source = await exampleFusion("hosts/llama.ts", 2, { LAYERS: 24 });
+  const schedule = { inPlace: true, computeStreams: 2 } as const;
+  const files = planOf(compile(source, { devices: 2, on: "cuda", backend: "cuda", deviceLoops: true, schedule }));
+  const text = files.get("rank-0.json") ?? "";
+  const whole = JSON.stringify(unfoldLists(JSON.parse(text)));
+  expect(whole.length / text.length).toBeGreaterThan(3);
 });
 
 describe("a plan is not made", () => {

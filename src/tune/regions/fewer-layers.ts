@@ -46,7 +46,7 @@ export function withFewerLayers(whole: FusionData): FewerLayers | null {
   const homes = homesOf(whole);
   const runs = layersOf(whole, homes);
   if (runs === null) return null;
-  const counts = runs.map(({ count }) => count);
+  const counts = runs.map(({ times }) => times);
   // The longest run keeps a layer on both sides of the gap. A run that lacks the last layer of another has one less.
   const most = Math.min(Math.max(...counts) - 2, Math.min(...counts) - 1);
   const without = (removed: number): HasFusionData | null => {

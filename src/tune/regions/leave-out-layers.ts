@@ -77,11 +77,11 @@ export function withoutLayers(
 /** Of runs that read no other, what follows the first layer; of others the layers that read what is left out. */
 function gapsIn(runs: readonly Layers[], removed: number): readonly Gap[] | null {
   const firsts: number[] = [];
-  for (const { link, count } of runs) {
+  for (const { link, times } of runs) {
     const read = link === null ? 1 : at(firsts, link.run) - link.offset;
     const first = link?.sign === -1 ? 1 - read - removed : read;
     // One layer before them is needed in their place.
-    if (first < 1 || first + removed > count) return null;
+    if (first < 1 || first + removed > times) return null;
     firsts.push(first);
   }
   return runs.map(({ start, period }, run) => {

@@ -10,16 +10,10 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { exactText } from "../../compile/region-fusion.ts";
 import { at, getOrMake, makeId } from "../../support/invariant.ts";
+import { type Repeat, repeatsOf } from "../../support/repeats.ts";
 
-/** Ops from position `start` on that repeat every `period`. */
-export interface Repetition {
-  readonly start: number;
-  readonly period: number;
-  readonly count: number;
-}
-
-/** A repetition that begins where a layer does. */
-export interface Layers extends Repetition {
+/** A repeat of ops that begins where a layer does. */
+export interface Layers extends Repeat {
   /** The layers of an earlier run that these read. Null for a run that reads none. */
   readonly link: Link | null;
 }
@@ -52,7 +46,7 @@ export function homesOf({ ops }: FusionData): ReadonlyMap<TensorId, Home> {
 /** All runs of equal layers; null if there are none, or their layers do not read alike. */
 export function layersOf(fusion: FusionData, homes: ReadonlyMap<TensorId, Home>): readonly Layers[] | null {
   const found: Layers[] = [];
-  for (const run of repetitionsIn(keysOf(fusion))) {
+  for (const run of repeatsOf(keysOf(fusion), 0, fewestLayers)) {
     const layers = aligned(run, fusion.ops, homes, found);
     if (layers === null) return null;
     found.push(layers);
@@ -61,7 +55,7 @@ export function layersOf(fusion: FusionData, homes: ReadonlyMap<TensorId, Home>)
 }
 
 /** By op: equal for ops that are equal but for numbers and names of tensors. */
-function keysOf(fusion: FusionData): readonly string[] {
+function keysOf(fusion: FusionData): readonly number[] {
   const roles = rolesOf(fusion);
   const numbers = new Map<string, number>();
   const tensorKeys = fusion.tensors.map((tensor) => {
@@ -72,7 +66,8 @@ function keysOf(fusion: FusionData): readonly string[] {
   const keyOf = (id: TensorId): number => at(tensorKeys, id);
   return fusion.ops.map((op) => {
     const { inputs, output: _, further: __, ...rest } = op;
-    return `${exactText(rest)} ${inputs.map(keyOf).join()} ${outputsOf(op).map(keyOf).join()}`;
+    const key = `op ${exactText(rest)} ${inputs.map(keyOf).join()} ${outputsOf(op).map(keyOf).join()}`;
+    return getOrMake(numbers, key, () => numbers.size);
   });
 }
 
@@ -112,33 +107,15 @@ function rolesOf({ outputs, aliases = [], derivations = [] }: FusionData): Reado
   return roles;
 }
 
-/** Of fewer repetitions, compiling the shorter programs takes as long as compiling the whole. */
-const fewestRepetitions = 12;
-
-/** The longest repetitions, from the first key on. */
-function repetitionsIn(keys: readonly string[]): readonly Repetition[] {
-  const runs: Repetition[] = [];
-  for (let start = 0; start < keys.length;) {
-    let longest: Repetition | null = null;
-    for (let period = 1; start + fewestRepetitions * period <= keys.length; period++) {
-      let end = start + period;
-      while (end < keys.length && keys[end] === keys[end - period]) end++;
-      const count = Math.floor((end - start) / period);
-      if (count < fewestRepetitions) continue;
-      if (longest === null || count * period > longest.count * longest.period) longest = { start, period, count };
-    }
-    if (longest !== null) runs.push(longest);
-    start += longest === null ? 1 : longest.count * longest.period;
-  }
-  return runs;
-}
+/** Of fewer layers, compiling the shorter programs takes as long as compiling the whole. */
+const fewestLayers = 12;
 
 /**
  * The run from the first op of a layer on: where the fewest tensors cross from one layer to the next, and each layer
  * reads one layer of an earlier run. Null if there is no such op, or if layers read otherwise than their neighbours.
  */
 function aligned(
-  run: Repetition,
+  run: Repeat,
   ops: readonly Op[],
   homes: ReadonlyMap<TensorId, Home>,
   earlier: readonly Layers[],
@@ -146,8 +123,8 @@ function aligned(
   const crossing = crossingsOf(run, ops, homes);
   const phases = [...crossing.keys()].toSorted((a, b) => at(crossing, a) - at(crossing, b));
   for (const phase of phases) {
-    const { start, period, count } = run;
-    const shifted = { start: start + phase, period, count: phase === 0 ? count : count - 1 };
+    const { start, period, times } = run;
+    const shifted = { start: start + phase, period, times: phase === 0 ? times : times - 1 };
     const link = linkOf(shifted, ops, homes, earlier);
     if (link !== undefined) return isRegular(shifted, ops, homes, link, earlier) ? { ...shifted, link } : null;
   }
@@ -156,11 +133,11 @@ function aligned(
 
 /** By phase: how many tensors that a layer makes are read after it, if layers begin there. */
 function crossingsOf(
-  { start, period, count }: Repetition,
+  { start, period, times }: Repeat,
   ops: readonly Op[],
   homes: ReadonlyMap<TensorId, Home>,
 ): readonly number[] {
-  const first = start + (count >> 1) * period;
+  const first = start + (times >> 1) * period;
   /** By tensor: its last reader in the layer, for those of the run. */
   const lastReaders = new Map<TensorId, number>();
   for (let reader = first; reader < first + period; reader++)
@@ -178,12 +155,12 @@ function crossingsOf(
 
 /** Undefined if layers read more than two neighbours of an earlier run, or several runs. */
 function linkOf(
-  { start, period, count }: Repetition,
+  { start, period, times }: Repeat,
   ops: readonly Op[],
   homes: ReadonlyMap<TensorId, Home>,
   earlier: readonly Layers[],
 ): Link | null | undefined {
-  const layer = count >> 1;
+  const layer = times >> 1;
   const links: Link[] = [];
   for (let position = start + layer * period; position < start + (layer + 1) * period; position++) {
     for (const [operand, id] of at(ops, position).inputs.entries()) {
@@ -204,8 +181,8 @@ function linkOf(
 }
 
 /** Null for positions in no run. */
-function layerIn(runs: readonly Repetition[], position = -1): { readonly run: number; readonly layer: number } | null {
-  const run = runs.findIndex(({ start, period, count }) => start <= position && position < start + period * count);
+function layerIn(runs: readonly Repeat[], position = -1): { readonly run: number; readonly layer: number } | null {
+  const run = runs.findIndex(({ start, period, times }) => start <= position && position < start + period * times);
   if (run < 0) return null;
   const { start, period } = at(runs, run);
   return { run, layer: Math.floor((position - start) / period) };
@@ -216,14 +193,14 @@ function layerIn(runs: readonly Repetition[], position = -1): { readonly run: nu
  * made, one layer further in the run itself or in the one that it reads.
  */
 function isRegular(
-  { start, period, count }: Repetition,
+  { start, period, times }: Repeat,
   ops: readonly Op[],
   homes: ReadonlyMap<TensorId, Home>,
   link: Link | null,
   earlier: readonly Layers[],
 ): boolean {
   const linked = link === null ? 0 : link.sign * at(earlier, link.run).period;
-  for (let position = start + period; position < start + (count - 2) * period; position++) {
+  for (let position = start + period; position < start + (times - 2) * period; position++) {
     const next = at(ops, position + period).inputs;
     for (const [operand, id] of at(ops, position).inputs.entries()) {
       const [own, other] = [homes.get(id), homes.get(at(next, operand))];

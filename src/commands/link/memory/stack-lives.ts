@@ -71,24 +71,19 @@ function* ordersOf(
   lasts: readonly number[],
   classes: readonly number[],
 ): Generator<readonly number[]> {
-  const isRepeated = new Set(classes).size < classes.length;
-  if (isRepeated) yield* ordersOfClasses(lasts, classes);
-  if (!isRepeated || lives.length < manyLives) yield* candidates(lives, lasts);
-}
-
-function* candidates(lives: readonly Span[], lasts: readonly number[]): Generator<readonly number[]> {
   const fromStart = rowsFromStart(lives);
   yield fromStart.flat();
   const fromEnd = rowsFromEnd(lives);
   yield fromEnd.flat();
   // The longest life goes to the bottom: on top of short ones it would block the gaps between them. In rows, others of
   // about its length lie beside it; many lives take too long for that.
-  const byLength = (lengths: readonly number[]): readonly number[] =>
-    [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
   const lengths = lasts.map((last, i) => last - i + 1);
   const mayRow = lives.length * fromStart.length <= mostOverlaps;
   yield byLength(lengths);
   if (mayRow) yield rowsInOrder(byLength(lengths), lasts).flat();
+  const isRepeated = new Set(classes).size < classes.length;
+  if (isRepeated) yield* ordersOfClasses(lasts, classes);
+  if (isRepeated && lives.length >= manyLives) return;
   const random = createRandom(1);
   const shuffled = (rows: Rows): readonly number[] => {
     const places = rows.map((row) => ({ row, place: random.uint32() }));
@@ -105,11 +100,15 @@ function* candidates(lives: readonly Span[], lasts: readonly number[]): Generato
   }
 }
 
+function byLength(lengths: readonly number[]): readonly number[] {
+  return [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
+}
+
 /**
  * Orders in which each class is stacked as a whole. What is repeated then lies alike in every repeat, at equal
  * distances, and a schedule finds the same order of memory in each. There are few such orders, so that some are tried
- * in the same time: 40 layers of Llama-3 8B on 8 ranks by NCCL need 138 MB in the forward pass, 151 in the best of
- * `candidates`, and 11.04 or 11.06 GB with gradients.
+ * in the same time: 40 layers of Llama-3 8B on 8 ranks by NCCL need 138 MB in the forward pass, 151 in the best of the
+ * other orders, and 11.04 or 11.06 GB with gradients.
  */
 function* ordersOfClasses(lasts: readonly number[], classes: readonly number[]): Generator<readonly number[]> {
   const lengths = lasts.map((last, i) => last - i + 1);
