@@ -9,6 +9,7 @@ import {
   type Shift,
   recordedShapeText,
 } from "./disagreements.ts";
+import { rowOfOp } from "./collective-rows.ts";
 import { groupsByRank, type Issued, rankOfRecord, type TorchGroup, type TorchRank } from "./issued.ts";
 import { collectivesOf, type GroupCollectives, sidesOf, transfersOf, type Transfers } from "./peers.ts";
 import { contentText, groupText, ranksText, issuedStandingText, transferText, placeIn, stackText } from "./texts.ts";
@@ -184,7 +185,7 @@ function foundTotals(
   { inputs, outputs }: { readonly inputs: number; readonly outputs: number },
   members: number,
 ): string {
-  return `${at(side, 0).last.op} of ${members} ranks with ${inputs} elements of inputs and ${outputs} of outputs`;
+  return `${ranksOf(side)}: ${at(side, 0).last.op} of ${members} ranks with ${inputs} elements of inputs and ${outputs} of outputs`;
 }
 
 function shiftHelp({ kind, ranks }: Shift, number: number): string {
@@ -272,7 +273,7 @@ function causeFinding({ obstacles, waiters }: WaitCause, transfers: Transfers): 
           .slice(0, mostNotes)
           .join("; "),
         expected: "a transfer that ends once all ranks have started it",
-        help: "the order of transfers is not the cause: look at the network, at GPUs in error, and at kernels that its inputs come from",
+        help: `${rowOfOp(first.issued.last).isExchange === true ? "compare what each rank sends to each other, which the records do not show; if it fits," : "the order of transfers is not the cause:"} look at the network, at GPUs in error, and at kernels that its inputs come from`,
         notes,
       };
     case "absent":

@@ -60,11 +60,13 @@ function sidesBy(all: readonly Issued[], textOf: (each: Issued) => string): read
 }
 
 function signature(op: TorchEntry, aspect: Aspect): string {
-  const sides = rowOfOp(op).alike;
+  const { alike: sides, isExchange } = rowOfOp(op);
   switch (aspect) {
     case "op":
       return op.op;
     case "dtype":
+      // A rank may have nothing to send or to receive.
+      if (isExchange === true) return [...new Set([...op.inputs, ...op.outputs].map(({ dtype }) => dtype))].join(" ");
       return sides.map((side) => [...new Set(op[side].map(({ dtype }) => dtype))].join(" ")).join("|");
     case "elements":
       return sides.map((side) => recordedElements(op, side)).join("|");

@@ -2,7 +2,7 @@
  * Who waits for whom: each rank's oldest unfinished transfers are followed to what they wait for, until something that
  * waits for nothing that is recorded, or a cycle.
  */
-import { at } from "../../support/invariant.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import type { Issued, TorchRank } from "./issued.ts";
 import type { Peer, Transfers } from "./peers.ts";
 
@@ -55,7 +55,7 @@ export function flightWaits(transfers: Transfers, disagreed: (issued: Issued) =>
       all.some(({ kind }) => kind !== "nothing") ? [transferKey(issued)] : [],
     ),
   );
-  const awaitedOf = firstAwaited([...obstaclesOf.values()].flat());
+  const awaitedOf = firstAwaited([...obstaclesOf.values()].flat(), transfers);
   const causes = new Map<string, { readonly obstacles: FlightObstacle[]; readonly waiters: Set<Issued> }>();
   for (const [issued, all] of obstaclesOf)
     for (const found of all) {
@@ -83,7 +83,18 @@ function obstacles(
 ): readonly FlightObstacle[] {
   if (disagreed(issued)) return [{ kind: "disagreement", issued }];
   const found = transfers.peersOf(issued).flatMap((peer) => obstacleOf(issued, peer, transfers.ranks));
-  return found.length === 0 ? [{ kind: "nothing", issued }] : found;
+  if (found.length > 0) return found;
+  const others = transfers.peersOf(issued).flatMap((peer) => (peer.kind === "issued" ? [peer.issued] : []));
+  const forgetful = [issued, ...others].find(
+    ({ last, record }) => last.state === "scheduled" && mayHaveForgotten(transfers.ranks.get(record.rank)),
+  );
+  return [forgetful === undefined ? { kind: "nothing", issued } : { kind: "unknown", rank: forgetful.record.rank }];
+}
+
+/** Whether a full buffer may have overwritten an unfinished transfer: the oldest that is left of a queue is one. */
+function mayHaveForgotten(rank: TorchRank | undefined): boolean {
+  if (rank === undefined || rank.isWhole) return false;
+  return rank.open.some((each) => rank.issued.find(({ queue }) => queue === each.queue) === each);
 }
 
 function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, TorchRank>): readonly FlightObstacle[] {
@@ -98,12 +109,14 @@ function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, Torc
     }
     case "issued": {
       const { issued } = peer;
-      const { open = [], hasStarts = false } = ranks.get(peer.rank) ?? {};
+      const own = ranks.get(peer.rank);
+      const { open = [], hasStarts = false } = own ?? {};
       if (issued.last.state !== "scheduled") return [];
       const before = open.filter(({ index }) => index < issued.index);
       const ahead = before.find(({ queue }) => queue === issued.queue);
       if (ahead !== undefined) return [{ kind: "transfer", issued: ahead, by: "queue" }];
       if (before.length > 0) return [{ kind: "transfer", issued: at(before, 0), by: "device" }];
+      if (mayHaveForgotten(own)) return [{ kind: "unknown", rank: peer.rank }];
       return hasStarts ? [{ kind: "not started", rank: peer.rank, awaited, issued }] : [];
     }
   }
@@ -111,15 +124,32 @@ function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, Torc
 
 type NotIssued = Extract<FlightObstacle, { readonly kind: "not issued" }>;
 
-/** Of the transfers that others wait for a rank to issue, the one that it probably issues first. */
-function firstAwaited(all: readonly FlightObstacle[]): ReadonlyMap<number, NotIssued> {
-  const first = new Map<number, NotIssued>();
-  for (const each of all) {
-    if (each.kind !== "not issued") continue;
-    const known = first.get(each.rank);
-    if (known === undefined || each.awaited.index < known.awaited.index) first.set(each.rank, each);
-  }
-  return first;
+/**
+ * Of the transfers that others wait for a rank to issue, the one that it issues first. One is later than another if a
+ * rank that waits in the other has issued it after that, or not yet.
+ */
+function firstAwaited(all: readonly FlightObstacle[], { peersOf }: Transfers): ReadonlyMap<number, NotIssued> {
+  const awaited = new Map<number, NotIssued[]>();
+  for (const each of all) if (each.kind === "not issued") pushTo(awaited, each.rank, each);
+  return new Map(
+    [...awaited].map(([rank, own]) => {
+      const inOrder = own.toSorted((a, b) => a.awaited.index - b.awaited.index);
+      const firstOf = new Map<number, string>();
+      const later = new Set<string>();
+      for (const { awaited: each } of inOrder) {
+        const { rank: waiter } = each.record;
+        if (firstOf.has(waiter)) later.add(transferKey(each));
+        else firstOf.set(waiter, transferKey(each));
+      }
+      for (const { awaited: each } of inOrder) {
+        const lacks = peersOf(each).flatMap((peer) =>
+          peer.kind === "not issued" ? (firstOf.get(peer.rank) ?? []) : [],
+        );
+        if (lacks.some((key) => key !== transferKey(each))) later.add(transferKey(each));
+      }
+      return [rank, inOrder.find((each) => !later.has(transferKey(each.awaited))) ?? at(inOrder, 0)];
+    }),
+  );
 }
 
 /** Obstacles with the same key are one cause. */

@@ -99,6 +99,33 @@ const cases: Readonly<Record<string, Case>> = {
     ],
     finds: [/transfer-mismatch.*number 1: its number of elements/u],
   },
+  "an exchange of another dtype": {
+    torch: "COLLECTIVE_DTYPE_MISMATCH",
+    ranks: [
+      [{ op: "all_to_all", dtype: "BFloat16" }],
+      [{ op: "all_to_all", dtype: "BFloat16" }],
+      [{ op: "all_to_all", dtype: "Half" }],
+    ],
+    finds: [/^error\[transfer-mismatch\]: the ranks of group 0 \(default_pg\) disagree on number 1: its dtype$/u],
+  },
+  "a rank that others miss at several places: by the order of one of them": {
+    torch: "Not all ranks joining collective, of both groups",
+    groups: { "0": ["default_pg", [0, 1, 2]], "1": ["tp", [1, 2]] },
+    ranks: [[hung(2)], [reduce(1, { group: "1", state: "started" }), hung(2)], []],
+    finds: [/^error\[rank-behind\]: rank 2 has not issued all_reduce 1 of group 1 \(tp\): ranks 0, 1 wait for it$/u],
+  },
+  "a rank that others miss at several places: by one that does not come so far": {
+    torch: "Not all ranks joining collective, of both groups",
+    groups: { "0": ["default_pg", [0, 1, 2]], "1": ["tp", [1, 2]] },
+    ranks: [[hung(2)], [reduce(1, { group: "1", state: "started", line: 9 })], []],
+    finds: [/^error\[rank-behind\]: rank 2 has not issued all_reduce 1 of group 1 \(tp\): ranks 0, 1 wait for it$/u],
+  },
+  "a buffer that may have overwritten what all wait for": {
+    torch: "every collective passes",
+    firstId: 9,
+    ranks: [0, 1].map(() => [reduce(1, { number: 7, state: "scheduled" as const }), reduce(2, { state: "scheduled" })]),
+    finds: [/^note\[record-incomplete\]/u],
+  },
   "a gather to a root": {
     torch: "FULLY_MATCHED: outputs are of the root alone",
     ranks: [
