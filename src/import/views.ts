@@ -1,10 +1,7 @@
 /** Views of tensors that readers of models share: each leaves a tensor that has the form already as it is. */
-import { type BinaryOperand, broadcast, cast, expand, permute, reshape, select, where } from "../ir/api/ops.ts";
+import { type BinaryOperand, broadcast, cast, expand, permute, where } from "../ir/api/ops.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { constantValue } from "../ir/scalar/fold.ts";
-import { constant } from "../ir/scalar/scalar.ts";
 import { isComputed } from "../numerics/dtype.ts";
-import { at } from "../support/invariant.ts";
 import { readExtents } from "./manual/parts.ts";
 
 export function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
@@ -39,23 +36,6 @@ export function chosenBy(condition: TensorView, a: BinaryOperand, b: BinaryOpera
   if (dtype === undefined) return where(condition, a, b);
   const [x, y] = [a, b].map((each) => (typeof each === "object" ? cast(each, "float") : each));
   return cast(where(condition, x ?? a, y ?? b), dtype);
-}
-
-/**
- * Every `step`-th element of an axis from `start` on, if the steps divide the axis; otherwise null. As an axis of whole
- * steps it is local where devices share the axis, as gate and up columns that alternate.
- */
-export function everyNth(
-  tensor: TensorView,
-  axis: number,
-  start: number,
-  stop: number,
-  step: number,
-): TensorView | null {
-  const extent = constantValue(at(tensor.extents, axis));
-  if (extent === null || step === 1 || stop !== extent || start >= step || extent % step !== 0) return null;
-  const inSteps = reshape(tensor, tensor.extents.toSpliced(axis, 1, constant(extent / step), constant(step)));
-  return select(inSteps, axis + 1, start);
 }
 
 /** A tensor of one axis as axis `axis` of `rank`, the others of extent 1. */

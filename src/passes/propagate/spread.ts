@@ -14,6 +14,7 @@ import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf } from "../../ir/parts.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -29,6 +30,7 @@ import {
   type Image,
   type ContractedAlike,
 } from "./follow.ts";
+import { keptBySlice } from "../routes/split-slices.ts";
 import { removeUnfollowedStreams } from "./unfollowed-inputs.ts";
 
 /** The operands of op number `i` whose shardings its output takes, first reference first. `tensors` are placed so far. */
@@ -42,7 +44,11 @@ export function spreadShardings(
   const edit = editFusion(fusion);
   const inputs = new Set(fusion.inputs);
   const maps: (readonly AxisPair[])[] = [];
-  const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
+  const pairsOf = (i: number): readonly AxisPair[] =>
+    (maps[i] ??= [
+      ...possiblePairs(at(fusion.ops, i), fusion.tensors),
+      ...keptBySlice(at(fusion.ops, i), fusion.tensors),
+    ]);
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
   const isContracted = contracting(edit, fusion);
   const primals = primalsOf(fusion);
@@ -91,6 +97,17 @@ export function spreadShardings(
   return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
 }
 
+/** Devices add to what they have of an axis, or set it (split-indices.ts). */
+function keptByIndices(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
+  if (op.kind !== "ScatterAdd" || streamAxis(at(tensors, op.output)) !== null) return [];
+  const [producer, consumer] = [at(op.inputs, 0), op.output].map((id) =>
+    at(withoutReductions(at(tensors, id).domain.logical), op.axis),
+  );
+  return producer === undefined || consumer === undefined
+    ? []
+    : [{ operand: 0, producer, consumer, broadcast: false, outermost: false }];
+}
+
 /** Results of constants alone, which no neighbour places, are on all devices if the Fusion has one mesh. */
 function placeConstants(edit: FusionEdit, { inputs, ops }: FusionData): void {
   const meshes = edit.tensors.flatMap(({ mesh }) => mesh ?? []);
@@ -134,7 +151,7 @@ function sweepForward(
 ): void {
   const isUsers = (id: TensorId): boolean => at(before, id).mesh !== null;
   if (!isUsers(op.output)) {
-    followOperands(edit, op, pairsOf, order);
+    followOperands(edit, op, () => [...pairsOf(), ...keptByIndices(op, before)], order);
     if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(before, op.output), isContracted);
   }
   followFirstOutput(edit, op, isUsers);

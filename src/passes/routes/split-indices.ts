@@ -9,20 +9,22 @@
  *   T5[DIDx, T, h] = take_along_axis(T3, T4)
  *   T2[rDIDx, T, h] = sum(T5)
  *
- * A scatterAdd to a sharded axis sums nothing: each device adds to its share. One of a sharded source adds on each
- * device to zeros, which are then summed. Where a sum has more bytes than a gather, the axis is gathered. Parts must be
- * even; other axes are gathered.
+ * So is a slice of few indices (split-slices.ts). A scatterAdd to a sharded axis sums nothing: each device adds to its
+ * share. One of a sharded source adds on each device to zeros, which are then summed. Where a sum has more bytes than a
+ * gather, the axis is gathered. Parts must be even; other axes are gathered.
  */
 import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { keepShares, layout, type Layout, layoutOf } from "../../ir/layout.ts";
 import { call } from "../../ir/ops/call.ts";
 import { type GatherOp, type IndexSelectOp, type Op, opOf, type OpSpec, type ScatterAddOp } from "../../ir/ops/op.ts";
+import { isWholeRange, type Range, type SliceOp } from "../../ir/ops/kinds/views/slice.ts";
 import { inferOutput } from "../../ir/ops/rows.ts";
 import { dividesEvenly, wholeAxis } from "../../ir/parts.ts";
 import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { keepsOneRun } from "../../ir/shards.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { isComputed } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
@@ -30,11 +32,14 @@ import type { Pass } from "../pass.ts";
 import { spreadShardings } from "../propagate/spread.ts";
 import { reduceOverDevices } from "./merge-sums.ts";
 import { moveTo } from "./layouts.ts";
+import { type WholeSteps, wholeSteps } from "./split-slices.ts";
+import { costOf } from "./weigh-ops.ts";
 import { bytesOf } from "./steps/bytes.ts";
 import { largestShare } from "./steps/exchange.ts";
 
 interface Edit extends FusionEdit {
   readonly producers: ReadonlyMap<TensorId, Op>;
+  readonly given: readonly Op[];
 }
 
 export const splitIndices: Pass<"checked", "checked"> = {
@@ -43,7 +48,11 @@ export const splitIndices: Pass<"checked", "checked"> = {
   to: "checked",
   run: (fusion, context) => {
     if (context.options.nvfuserLimits) return fusion;
-    const edit: Edit = { ...editFusion(fusion), producers: new Map(fusion.ops.map((op) => [op.output, op])) };
+    const edit: Edit = {
+      ...editFusion(fusion),
+      producers: new Map(fusion.ops.map((op) => [op.output, op])),
+      given: fusion.ops,
+    };
     const before = fusion.tensors.length;
     for (const op of fusion.ops) if (!splitOp(edit, op)) edit.ops.push(op);
     if (edit.tensors.length === before) return fusion;
@@ -76,9 +85,82 @@ function splitOp(edit: Edit, op: Op): boolean {
       splitSource(edit, op, source);
       return true;
     }
+    case "Slice":
+      return splitSlice(edit, op);
     default:
       return false;
   }
+}
+
+/** See split-slices.ts. */
+function splitSlice(edit: Edit, op: SliceOp): boolean {
+  const id = at(op.inputs, 0);
+  // A loop over chunks hides what moves.
+  if ([id, op.output].some((each) => streamAxis(at(edit.tensors, each)) !== null)) return false;
+  const operand = at(edit.tensors, id);
+  const axes = withoutReductions(operand.domain.logical);
+  const steps = wholeSteps(op, operand).find(({ axis }) => shareOf(edit, id, axis) !== null);
+  if (steps !== undefined) {
+    splitSteps(edit, op, steps);
+    return true;
+  }
+  const cut = op.ranges.findIndex((range, i) => !isWholeRange(range, at(axes, i)) && shareOf(edit, id, i) !== null);
+  const share = cut < 0 ? null : shareOf(edit, id, cut);
+  if (share === null || !addsUp(operand) || !isFew(edit, op, share)) return false;
+  const { start, step = 1 } = at(op.ranges, cut);
+  const made = withoutReductions(at(edit.tensors, op.output).domain.logical);
+  const table = cutsOthers(edit, op, cut) ? sliceOthers(edit, op, share) : id;
+  const own = at(made, cut);
+  const indices = addSerialTensor(edit, { ...operand, dtype: "int64" }, [own], share.place.mesh, "parts");
+  const spec = { start, step: constant(step), extents: [own.extent], dtype: "int64" } as const;
+  edit.ops.push({ kind: "Iota", ...spec, inputs: [], output: indices.id });
+  splitRead(edit, { kind: "IndexSelect", axis: cut, inputs: [table, indices.id], output: op.output }, share);
+  return true;
+}
+
+/** The slice with all of the shared axis, placed as its operand. */
+function sliceOthers(edit: Edit, op: SliceOp, { axis, place: { axes, mesh } }: EqualShare): TensorId {
+  const operand = at(edit.tensors, at(op.inputs, 0));
+  const before = withoutReductions(operand.domain.logical);
+  const ranges = op.ranges.with(axis, { start: constant(0), stop: at(before, axis).extent });
+  const shapes = withoutReductions(at(edit.tensors, op.output).domain.logical).with(axis, at(before, axis));
+  const made = addSerialTensor(edit, operand, shapes, mesh, "parts");
+  const cuts = shapes.map(({ extent }, i) =>
+    isWholeRange(at(ranges, i), at(before, i)) ? at(axes, i) : wholeAxis(extent),
+  );
+  moveTo(edit, made, made.domain.logical, layout(mesh, cuts), null);
+  edit.ops.push({ ...op, ranges, output: made.id });
+  return made.id;
+}
+
+/** Whether the sums of all slices of the tensor along the axis cost less than its gather. */
+function isFew(edit: Edit, { inputs }: SliceOp, share: EqualShare): boolean {
+  const id = at(inputs, 0);
+  const axis = at(withoutReductions(at(edit.tensors, id).domain.logical), share.axis);
+  const slices = edit.given.filter((each): each is SliceOp => {
+    return each.kind === "Slice" && each.inputs[0] === id && !isWholeRange(at(each.ranges, share.axis), axis);
+  });
+  const bytes = slices.reduce((sum, each) => sum + bytesOfSum(edit, each, share), 0);
+  const gather = { bytes: bytesOfGather(edit, [id], share), steps: 1 };
+  return bytes < gather.bytes && costOf({ bytes, steps: slices.length }) < costOf(gather);
+}
+
+/** Each device takes one index of each of its steps. */
+function splitSteps(edit: Edit, op: SliceOp, { axis, start, step }: WholeSteps): void {
+  const id = at(op.inputs, 0);
+  const extents = extentsOf(at(edit.tensors, id));
+  const count = at(extentsOf(at(edit.tensors, op.output)), axis);
+  const inSteps = emit(edit, { kind: "Reshape", extents: extents.toSpliced(axis, 1, count, constant(step)) }, [id]);
+  const rangeOf = (stop: Scalar): Range => ({ start: constant(0), stop });
+  const ranges = op.ranges.toSpliced(axis, 1, rangeOf(count), rangeOf(constant(step)));
+  const sliced = cutsOthers(edit, op, axis) ? emit(edit, { kind: "Slice", ranges }, [inSteps]) : inSteps;
+  edit.ops.push({ kind: "Select", axis: axis + 1, index: constant(start), inputs: [sliced], output: op.output });
+}
+
+/** Whether a slice cuts other axes than the given one. */
+function cutsOthers({ tensors }: Edit, { inputs, ranges }: SliceOp, axis: number): boolean {
+  const axes = withoutReductions(at(tensors, at(inputs, 0)).domain.logical);
+  return ranges.some((range, i) => i !== axis && !isWholeRange(range, at(axes, i)));
 }
 
 /** Whether there are sums of the dtype. */

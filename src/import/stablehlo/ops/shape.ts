@@ -9,7 +9,7 @@ import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../../manual/parts.ts";
-import { alongAxis, broadcastTo, chosenBy, everyNth, expandedTo, permutedTo, withAxes } from "../../views.ts";
+import { alongAxis, broadcastTo, chosenBy, expandedTo, permutedTo, withAxes } from "../../views.ts";
 import type { Reader } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
@@ -166,11 +166,6 @@ export function sliced(fusion: Fusion, tensor: TensorView, shape: readonly numbe
     return full(fusion, extents, 0, tensor.dtype);
   }
   if (all.every(([start, stop, step], i) => start === 0 && stop === own[i] && step === 1)) return tensor;
-  const nth = all.reduce<TensorView | null>((made, [start = 0, stop = 0, step = 1], axis) => {
-    const isWhole = start === 0 && stop === own[axis] && step === 1;
-    return made === null || isWhole ? made : everyNth(made, axis, start, stop, step);
-  }, tensor);
-  if (nth !== null) return nth;
   const [starts, stops, steps] = [0, 1, 2].map((part) => all.map((bounds) => at(bounds, part)));
   return slice(tensor, starts ?? [], stops ?? [], steps);
 }

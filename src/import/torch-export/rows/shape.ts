@@ -10,7 +10,7 @@ import { rowsAt } from "../../../ir/gradients/rules.ts";
 import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
-import { alongAxis, everyNth, permutedTo, withAxes } from "../../views.ts";
+import { alongAxis, permutedTo, withAxes } from "../../views.ts";
 import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import { castNumber } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
@@ -140,9 +140,7 @@ const sliceRow: AtenRow = (o) => {
   const starts = x.extents.map((_, i) => (i === axis ? start : 0));
   const stops = x.extents.map((each, i) => (i === axis ? stop : each));
   const steps = x.extents.map((_, i) => (i === axis ? step : 1));
-  const last = constantValue(scalarIn(stop));
-  const nth = typeof start === "number" && last !== null ? everyNth(x, axis, start, last, step) : null;
-  return nth ?? (step === 1 ? slice(x, starts, stops) : slice(x, starts, stops, steps));
+  return step === 1 ? slice(x, starts, stops) : slice(x, starts, stops, steps);
 };
 
 const narrow: AtenRow = (o) => {

@@ -61,7 +61,7 @@ export interface SliceOp extends OpBase {
 }
 
 /** Bounds that are known only at run time may be equal. */
-interface Range {
+export interface Range {
   readonly start: Scalar;
   readonly stop: Scalar;
   /** From one index to the next; 1 if absent. */
