@@ -92,3 +92,17 @@ it("gradients of a weight that several steps read are added before one collectiv
   const { program } = compile(fusion, { devices: 4, verify: "off" });
   expect(mostReceived(program)).toBe((2 * 32 * 16 * 4 * 3) / 4);
 });
+
+it("every second column of a cut axis, and its gradient, stay where they are", async () => {
+  const cut = (shape: string): string => `tensor<${shape}xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}`;
+  const text = `sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%x: ${cut("4x16")}) -> (${cut("4x16")}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %odd = stablehlo.slice %x [0:4, 1:16:2] : (tensor<4x16xf32>) -> tensor<4x8xf32>
+    %d = stablehlo.cosine %odd : tensor<4x8xf32>
+    %dx = stablehlo.pad %d, %zero, low = [0, 1], high = [0, 0], interior = [0, 1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x16xf32>
+    return %dx : tensor<4x16xf32>
+  }`;
+  const { fusion } = await importModel(text);
+  expect(mostReceived(compile(fusion, { devices: 4, verify: "off" }).program)).toBe(0);
+});

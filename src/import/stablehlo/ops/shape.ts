@@ -195,7 +195,7 @@ function padValue(reading: Reading): MlirValue {
     return each.some((width) => width < -extent);
   });
   const padded = (tensor: TensorView, element: Element): TensorView =>
-    pad(spacedBy(tensor, interior ?? [], element), widths, element);
+    spacedBy(tensor, interior ?? [], element, widths);
   return madeValue(reading, () => {
     const [tensor, element] = [ownWhole(reading, value), splatOf(filler)];
     if (isGone) return expandedTo(withAxes(ownView(reading, filler), 0, shape.length), resultType(reading).shape);
@@ -205,17 +205,26 @@ function padValue(reading: Reading): MlirValue {
   });
 }
 
-/** With gaps between elements: each becomes the first of a row of its own, whose last gap is cut off. */
-export function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element): TensorView {
-  return gaps.reduce((before, gap, axis) => {
+type Widths = readonly (readonly [before: number, after: number])[];
+
+/**
+ * With gaps between elements, and padded. Each becomes one of a row of its own, the first if nothing is before it: where
+ * the widths complete the rows, an axis that devices share stays where it is.
+ */
+export function spacedBy(tensor: TensorView, gaps: readonly number[], element: Element, around?: Widths): TensorView {
+  const left = gaps.map((_, axis) => around?.[axis] ?? ([0, 0] as const));
+  const spaced = gaps.reduce((before, gap, axis) => {
     const extents = readExtents(before);
     if (gap <= 0 || at(extents, axis) === 0) return before;
-    const widths = (rank: number, own: number, width: number): readonly (readonly [number, number])[] =>
-      Array.from({ length: rank }, (_, i) => (i === own ? [0, width] : [0, 0]));
-    const rows = pad(withAxes(before, axis + 1, 1), widths(extents.length + 1, axis + 1, gap), element);
-    const joined = reshape(rows, extents.with(axis, at(extents, axis) * (gap + 1)));
-    return pad(joined, widths(extents.length, axis, -gap), element);
+    const [low, high] = at(left, axis);
+    const first = Math.min(Math.max(low, 0), gap);
+    left[axis] = [low - first, high - (gap - first)];
+    const row = [first, gap - first] as const;
+    const widths: Widths = Array.from({ length: extents.length + 1 }, (_, i) => (i === axis + 1 ? row : [0, 0]));
+    const rows = pad(withAxes(before, axis + 1, 1), widths, element);
+    return reshape(rows, extents.with(axis, at(extents, axis) * (gap + 1)));
   }, tensor);
+  return left.every((own) => own.every((width) => width === 0)) ? spaced : pad(spaced, left, element);
 }
 
 function concatenate(reading: Reading): MlirValue {
