@@ -17,8 +17,10 @@ import {
   type FusionOpRow,
   type FusionValue,
   madeBy,
+  isGiven,
   operandIn,
   refuseCall,
+  scalarNumber,
   sizeValue,
   tensorIn,
   tensorRow,
@@ -151,6 +153,22 @@ function where(call: FusionCall): FusionValue {
   return tensorValue(asDType(ops.where(asked, a, ops.where(asked, values, b)), dtype));
 }
 
+/** Of a tensor and scalars, which become numbers of its dtype. */
+function withScalars(
+  parameters: readonly [string, string],
+  make: (tensor: TensorView, first: number | null, second: number | null) => TensorView,
+): FusionOpRow {
+  return tensorRow(["x", ...parameters], (call) => {
+    const tensor = tensorIn(call, "x");
+    const [first = null, second = null] = parameters.map((parameter) => {
+      if (!isGiven(call, parameter)) return null;
+      const number = scalarNumber(call, parameter);
+      return isFloat(tensor.dtype) ? number : Math.trunc(number);
+    });
+    return make(tensor, first, second);
+  });
+}
+
 const comparisonNumbers: Readonly<Record<string, NonNullable<OfScalars["number"]>>> = {
   eq: (a, b) => a === b,
   ne: (a, b) => a !== b,
@@ -174,6 +192,11 @@ export const fusionElementwiseRows: Readonly<Record<string, FusionOpRow>> = {
   isfinite: unary("isfinite", ops.isfinite, { keeps16: true }),
   isinf: unary("isinf", ops.isinf, { keeps16: true }),
   isnan: unary("isnan", ops.isnan, { keeps16: true }),
+  isneginf: unary("isneginf", (x) => ops.eq(x, -Infinity), { floats: true }),
+  isposinf: unary("isposinf", (x) => ops.eq(x, Infinity), { floats: true }),
+  log10: unary("log10", (x) => ops.mul(ops.log(x), Math.LOG10E), { floats: true }),
+  frac: unary("frac", (x) => ops.sub(x, ops.trunc(x)), { keeps16: true }),
+  bitwise_not: unary("bitwise_not", (x) => (x.dtype === "bool" ? ops.logicalNot(x) : ops.bitXor(x, -1)), {}),
   logical_not: tensorRow(["x"], (call) => ops.logicalNot(asDType(tensorIn(call, "x"), "bool"))),
 
   ...Object.fromEntries(sameComparisons.map(comparison)),
@@ -187,14 +210,34 @@ export const fusionElementwiseRows: Readonly<Record<string, FusionOpRow>> = {
   pow: binary(ofDoubles(ops.pow), {}, { number: (a, b) => a ** b }),
   atan2: binary(ops.atan2, { floats: true }, { number: Math.atan2 }),
   fmod: binary((a, b, dtype) => restOf(a, b, !isFloat(dtype)), {}, { number: (a, b) => a % b }),
+  mod: binary((a, b, dtype) => restOf(a, b, !isFloat(dtype)), {}, { number: (a, b) => a % b }),
   remainder: binary((a, b, dtype) => (isFloat(dtype) ? floatModulo(a, b) : ops.remainder(a, b)), {}),
   bitwise_and: bitwise(ops.bitAnd, ops.logicalAnd),
   bitwise_or: bitwise(ops.bitOr, ops.logicalOr),
   bitwise_xor: bitwise(ops.bitXor, ops.ne),
+  bitwise_left_shift: binary(ops.shiftLeft, {}),
+  bitwise_right_shift: binary(ops.shiftRight, {}),
   logical_and: logical(ops.logicalAnd),
   logical_or: logical(ops.logicalOr),
   logical_xor: logical(ops.logicalXor),
   where: madeBy(["condition", "a", "b"], where),
+  clamp: withScalars(["min", "max"], ops.clamp),
+  threshold: withScalars(["threshold", "value"], (x, bound, value) => ops.where(ops.le(x, bound ?? 0), value ?? 0, x)),
+  // As PyTorch: from the nearer end, so that a weight of 1 gives the end.
+  lerp: tensorRow(["start", "end", "weight"], (call) => {
+    const operands = ["start", "end", "weight"].map((parameter) => operandIn(call, parameter));
+    const dtype = promotedDType(operands);
+    const [a = 0, b = 0, weight = 0] = operands.map((each) => promotedOperand(each, dtype, commonRank(operands)));
+    if (typeof a === "object" && typeof b === "object") return ops.lerp(a, b, weight);
+    return ops.add(a, ops.mul(weight, ops.sub(b, a)));
+  }),
+  addcmul: tensorRow(["arg", "a", "b", "value"], (call) => {
+    const operands = ["arg", "a", "b"].map((parameter) => operandIn(call, parameter));
+    const dtype = promotedDType(operands);
+    const [x = 0, a = 0, b = 0] = operands.map((each) => promotedOperand(each, dtype, commonRank(operands)));
+    const value = scalarNumber(call, "value", 1);
+    return ops.add(x, ops.mul(a, value === 1 ? b : ops.mul(b, value)));
+  }),
   cast: madeBy(["arg", "dtype"], (call) => {
     const value = argument(call, "arg");
     const dtype = fusionDType(call);

@@ -2,11 +2,12 @@
 import * as ops from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
-import { broadcastTo, withAxes } from "../views.ts";
+import { alongAxis, broadcastTo, raised, withAxes } from "../views.ts";
 import { constantValue, foldAdd, sameScalar } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import {
+  argument,
   type FusionCall,
   fusionDType,
   extentsIn,
@@ -262,7 +263,8 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     const dtype = fusionDType(call) ?? "int64";
     const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
     const { fusion } = call.definition;
-    const length = fusionNumber(call, "length");
+    const given = argument(call, "length");
+    const length = given.kind === "extent" ? given.extent : fusionNumber(call, "length");
     if (dtypes[dtype].family !== "float") return ops.iota(fusion, length, { start, step, dtype });
     const places = ops.cast(ops.iota(fusion, length, { dtype: "int64" }), dtype === "double" ? "double" : "float");
     return asDType(ops.add(ops.mul(places, step), start), dtype);
@@ -283,6 +285,15 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     const [axis, k] = [fusionNumber(call, "dim", -1), fusionNumber(call, "k")];
     const { values, indices } = ops.topk(tensorIn(call, "arg"), k, axis, { largest: flagIn(call, "largest", true) });
     return { kind: "list", items: [tensorValue(values), tensorValue(indices)] };
+  }),
+  triu: tensorRow(["arg", "diagonal"], (call) => {
+    const tensor = tensorIn(call, "arg");
+    const { fusion } = call.definition;
+    if (tensor.rank < 2) requireRank(call, tensor.rank, 2);
+    const [rows, columns] = [-2, -1].map((axis) => ops.iota(fusion, tensor.extents.at(axis) ?? 0));
+    const shifted = ops.sub(columns ?? 0, fusionNumber(call, "diagonal", 0));
+    const isKept = ops.le(alongAxis(rows ?? shifted, 0, 2), alongAxis(shifted, 1, 2));
+    return asDType(ops.where(raised(isKept, tensor.rank), tensor, 0), tensor.dtype);
   }),
   cumsum: tensorRow(["arg", "dim"], (call) => ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
   embedding_fwd: tensorRow(

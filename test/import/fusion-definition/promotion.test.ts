@@ -139,11 +139,40 @@ describe("an op", () => {
       [[2, 2]],
     ],
     ["fd.ops.matmul(arg1=tv0, arg2=tv0)", ["1,1 Float"], [[[3]]], [[9]]],
+    ["fd.ops.mod(tv0, 3)", ["2 Int"], [[-5n, 5n]], [-2n, 2n]],
+    ["fd.ops.frac(tv0)", ["2 Float"], [[-1.5, 2.25]], [-0.5, 0.25]],
+    ["fd.ops.log10(tv0)", ["1 Float"], [[1]], [0]],
+    ["fd.ops.isneginf(tv0)", ["2 Float"], [[-Infinity, Infinity]], [true, false]],
+    ["fd.ops.isposinf(tv0)", ["2 Float"], [[-Infinity, Infinity]], [false, true]],
+    ["fd.ops.bitwise_not(tv0)", ["2 Int"], [[0n, 5n]], [-1n, -6n]],
+    ["fd.ops.bitwise_not(tv0)", ["2 Bool"], [[true, false]], [false, true]],
+    ["fd.ops.bitwise_left_shift(tv0, 2)", ["2 Int"], [[1n, -3n]], [4n, -12n]],
+    ["fd.ops.bitwise_right_shift(tv0, 1)", ["2 Int"], [[5n, -3n]], [2n, -2n]],
+    ["fd.ops.clamp(tv0, None, 1.5)", ["2 Float"], [[-9, 9]], [-9, 1.5]],
+    ["fd.ops.threshold(tv0, 0.5, 2)", ["2 Float"], [[0.5, 0.75]], [2, 0.75]],
+    ["fd.ops.lerp(tv0, tv1, 0.25)", ["1 Float", "1 Float"], [[4], [8]], [5]],
+    ["fd.ops.addcmul(tv0, tv1, tv1, 0.5)", ["1 Float", "1 Float"], [[1], [2]], [3]],
+    [
+      "fd.ops.triu(tv0, diagonal=1)",
+      ["2,2 Float"],
+      [
+        [
+          [1, 2],
+          [3, 4],
+        ],
+      ],
+      [
+        [0, 2],
+        [0, 0],
+      ],
+    ],
+    ["fd.ops.iota(fd.ops.size(tv0, 0), start=2)", ["-1 Float"], [[7, 7]], [2n, 3n]],
     // Scalars of print(fd): the number of elements of a variance.
     ["fd.ops.mul(tv0, fd.ops.reciprocal(fd.ops.where(fd.ops.ge(fd.ops.sub(4, 1), 0), 4, 0)))", ["1 Float"], [[8]], [2]],
     ["fd.ops.mul(tv0, fd.ops.cast(2.5, dtype=DataType.Int))", ["1 Float"], [[8]], [16]],
   ])("%s of %s", async (line, inputs, values, result) => {
-    expect(Tensor.toArray(await evaluated(definition(inputs, [`tv9 = ${line}`]), values))).toEqual(result);
+    const tensor = await evaluated(definition(inputs, [`tv9 = ${line}`]), values, { i0: 2 });
+    expect(Tensor.toArray(tensor)).toEqual(result);
   });
 
   it("of sizes that a run gives makes a size", async () => {
