@@ -7,6 +7,7 @@ import {
   expand,
   Fusion,
   full,
+  gradients,
   iota,
   scatterAdd,
   slice,
@@ -39,6 +40,16 @@ it.each([
   ["a few columns, in steps that leave a rest, are summed", [0, 0], [4, 8], [1, 3], summed(12)],
 ] as const)("%s", async (_, starts, stops, steps, bytes) => {
   expect(await received((x) => slice(x, starts, stops, steps))).toBe(bytes);
+});
+
+it("the gradient of every second column is local", async () => {
+  const bytes = await received((x, f) => {
+    const dy = f.input([4, 4]);
+    dy.setDeviceMesh(DeviceMesh.range(4)).outerSplit(1, 4).parallelize("DIDx");
+    const [dx] = gradients(f, { of: [slice(x, [0, 1], [4, 8], [1, 2])], cotangents: [dy], wrt: [x] });
+    return dx ?? x;
+  });
+  expect(bytes).toBe(0);
 });
 
 it("devices add to what they have of an axis", async () => {

@@ -326,6 +326,10 @@ function sliceCotangent(g: TensorView, x: TensorView, ranges: readonly Range[]):
 /** The same along one axis. */
 export function zerosAround(g: TensorView, x: TensorView, { start, stop, step = 1 }: Range, axis: number): TensorView {
   const extent = at(x.extents, axis);
+  const [first, count] = [constantValue(start), at(g.extents, axis)];
+  // Every index has its place in its step: an axis that devices share stays where it is.
+  const isWhole = first !== null && first < step && sameScalar(foldMul(count, constant(step)), extent);
+  if (step > 1 && isWhole) return inSteps(g, axis, first, step);
   const span = step === 1 ? g : withGaps(g, axis, step, foldSub(stop, start));
   const [before, after] = [start, sameScalar(extent, stop) ? constant(0) : foldSub(extent, stop)];
   if (isConstant(before, 0) && isConstant(after, 0)) return span;
@@ -342,14 +346,19 @@ export function zerosAround(g: TensorView, x: TensorView, { start, stop, step = 
   return cat([...zeros(before), span, ...zeros(after)], axis);
 }
 
-/** `step - 1` zeros after each index, up to `length` indices. */
-function withGaps(g: TensorView, axis: number, step: number, length: Scalar): TensorView {
+/** Index number `first` of each step has one of `g`, the others zeros. */
+function inSteps(g: TensorView, axis: number, first: number, step: number): TensorView {
   const column = unsqueeze(g, axis + 1);
   const padded = pad(
     column,
-    column.extents.map((_, i) => (i === axis + 1 ? [0, step - 1] : [0, 0])),
+    column.extents.map((_, i) => (i === axis + 1 ? [first, step - 1 - first] : [0, 0])),
   );
-  const long = reshape(padded, g.extents.with(axis, foldMul(at(g.extents, axis), constant(step))));
+  return reshape(padded, g.extents.with(axis, foldMul(at(g.extents, axis), constant(step))));
+}
+
+/** `step - 1` zeros after each index, up to `length` indices. */
+function withGaps(g: TensorView, axis: number, step: number, length: Scalar): TensorView {
+  const long = inSteps(g, axis, 0, step);
   return slice(
     long,
     long.extents.map(() => 0),

@@ -65,6 +65,7 @@ export const kindCases: { readonly [K in OpKind]: readonly Case[] } = {
     [(x) => slice(x, [1, 0], [3, 3]), [4, 3]],
     [(x) => slice(x, [1, 0], [7, 3], [2, 1]), [7, 3]],
     [(x) => slice(x, [1, 1], [6, 3], [3, 2]), [8, 3]],
+    [(x) => slice(x, [0, 1], [3, 6], [1, 2]), [3, 6]],
   ],
   Select: [
     [(x) => select(x, 1, 2), [2, 3]],
