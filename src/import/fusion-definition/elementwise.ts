@@ -121,6 +121,15 @@ function ofDoubles(make: (a: BinaryOperand, b: BinaryOperand) => TensorView): Bi
   return (a, b, dtype) => (isFloat(dtype) ? make(a, b) : ops.cast(make(asDouble(a), asDouble(b)), dtype));
 }
 
+/** Of integers by a whole number: exact, which powers of floats are not. */
+function power(a: BinaryOperand, b: BinaryOperand, dtype: DType): TensorView {
+  const isCount = typeof b === "number" && b >= 2 && b <= 64;
+  if (isFloat(dtype) || !isCount || typeof a !== "object") return ofDoubles(ops.pow)(a, b, dtype);
+  const half = b < 4 ? a : power(a, Math.floor(b / 2), dtype);
+  const square = ops.mul(half, half);
+  return b % 2 === 0 ? square : ops.mul(square, a);
+}
+
 function bitwise(ofInts: Binary, ofBools: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
   return binary(
     (a, b, dtype) =>
@@ -207,7 +216,7 @@ export const fusionElementwiseRows: Readonly<Record<string, FusionOpRow>> = {
   mul: binary(ops.mul, {}, { number: (a, b) => a * b, extent: foldMul }),
   div: binary(ops.div, {}, { number: (a, b, floats) => (floats ? a / b : Math.trunc(a / b)), extent: foldDiv }),
   truediv: binary(ops.div, { floats: true }, { number: (a, b) => a / b }),
-  pow: binary(ofDoubles(ops.pow), {}, { number: (a, b) => a ** b }),
+  pow: binary(power, {}, { number: (a, b) => a ** b }),
   atan2: binary(ops.atan2, { floats: true }, { number: Math.atan2 }),
   fmod: binary((a, b, dtype) => restOf(a, b, !isFloat(dtype)), {}, { number: (a, b) => a % b }),
   mod: binary((a, b, dtype) => restOf(a, b, !isFloat(dtype)), {}, { number: (a, b) => a % b }),

@@ -75,6 +75,8 @@ describe("an op", () => {
     ],
     ["fd.ops.fmod(tv0, 3)", ["2 Int"], [[-5n, 5n]], [-2n, 2n]],
     ["fd.ops.pow(tv0, 2)", ["2 Int"], [[-5n, 4n]], [25n, 16n]],
+    ["fd.ops.pow(tv0, 5)", ["2 Int"], [[-4000n, 3n]], [-1024000000000000000n, 243n]],
+    ["fd.ops.pow(tv0, tv0)", ["2 Int"], [[2n, 3n]], [4n, 27n]],
     ["fd.ops.truediv(tv0, 2)", ["2 Int"], [[-5n, 4n]], [-2.5, 2]],
     [
       "fd.ops.add(tv0, tv1)",
@@ -192,6 +194,15 @@ describe("an op", () => {
       { i0: 2 },
     );
     expect(Tensor.toArray(tensor)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("takes sizes by the numbers that nvFuser gives all extents", async () => {
+    const text = definition(["2,-1 Float", "3,-1 Float"], ["tv9 = fd.ops.cat([tv0, tv1], dim=0)"]);
+    const data = (await importModel(text, { file: "fusion.py" })).fusion.data();
+    expect(data.inputs.map((id) => at(data.tensors, id).domain.logical[1]?.extent)).toEqual([
+      { kind: "symbol", name: "i2" },
+      { kind: "symbol", name: "i4" },
+    ]);
   });
 
   it("cat is printed with a pad of each operand", async () => {
