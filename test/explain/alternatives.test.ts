@@ -1,6 +1,8 @@
 /** What other options gain is what explaining the program with them says. */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, explain, Fusion, linear, set } from "@braid-compiler/braid";
+import { DeviceMesh, explain, Fusion, linear, relu, set } from "@braid-compiler/braid";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import streamLoops from "../fixtures/stream-parallel-type/fixtures.ts";
 import { machine, perMegabyte, transfersAt } from "./machine.ts";
 
@@ -14,6 +16,15 @@ function gathering(): Fusion {
   x.outerSplit(0, 4);
   x.outerSplit(1, 4).parallelize("DIDx");
   y.outerSplit(0, 4).parallelize("Stream");
+  return f;
+}
+
+/** Layers whose weights are gathered. */
+function withoutChunks(): Fusion {
+  const f = new Fusion();
+  const [x, ...weights] = [f.input([32768, 8192], "bfloat16"), ...[0, 1].map(() => f.input([8192, 8192], "bfloat16"))];
+  f.output(weights.reduce((y, w) => relu(linear(y, w)), x));
+  for (const tensor of f.inputs) tensor.setDeviceMesh(DeviceMesh.range(4)).outerSplit(0, 4).parallelize("DIDx");
   return f;
 }
 
@@ -50,11 +61,14 @@ describe("other options", () => {
     );
   });
 
-  it("leave the serial form to compare with, which takes no protocol", () => {
-    const given = { ...options, backend: "cuda", protocol: "put" } as const;
-    const { serial } = explain(gathering(), given, machine({}));
-    expect(serial).toBe(explain(gathering(), options, machine({})).serial);
-    expect(serial).not.toBeNull();
+  it("leave the serial form to compare with, which has no loops and takes no protocol", () => {
+    const given = { ...options, backend: "cuda", protocol: "put", deviceLoops: true } as const;
+    const h200 = parseProfile(readFileSync(new URL("../../profiles/4xH200.json", import.meta.url), "utf8"), "4xH200");
+    for (const make of [gathering, withoutChunks]) {
+      const { serial } = explain(make(), given, h200);
+      expect(serial).toBe(explain(make(), options, h200).serial);
+      expect(serial).not.toBeNull();
+    }
   });
 
   it("say why they are refused", () => {

@@ -21,7 +21,7 @@ export const candidateStreams = 64;
 /** The serial form: a whole collective of the library and a whole GEMM, one after the other. */
 export const serial: ScheduleCandidate = {
   name: "serial",
-  lowering: { backend: "nccl", overlap: false },
+  lowering: { backend: "nccl", overlap: false, deviceLoops: false },
   schedule: { copyStream: "inline" },
 };
 
