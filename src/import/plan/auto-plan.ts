@@ -1,6 +1,7 @@
 /** `--plan auto`: the plans of model families. */
+import type { Size } from "../torch-export/graph.ts";
 import type { ExportedProgram } from "../torch-export/read.ts";
-import { graphFacts, packedParts } from "./model-facts.ts";
+import { type GraphFacts, graphFacts, packedParts } from "./model-facts.ts";
 import { invalidPlan, patternOf, type ShardingPlan, type StyleLine } from "./parse-plan.ts";
 import { type Style, styles } from "./styles.ts";
 
@@ -8,7 +9,7 @@ import { type Style, styles } from "./styles.ts";
  * The plan of the model's family. What a weight is not packed of, such as the query heads and the one head of keys and
  * values, is gathered. Throws `sharding-plan-invalid` for a model of no family.
  */
-export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingPlan {
+export function autoPlan({ graph }: ExportedProgram, devices: number, fewestElements = fewestOnDevice): ShardingPlan {
   const facts = graphFacts(graph);
   const { modules, parameterValues } = facts;
   const found = Object.values(families).map((lines) =>
@@ -33,7 +34,59 @@ export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingP
     });
   }
   const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [], fp8: null, groups: {} };
-  return { path: "--plan auto", mesh: { tp: devices }, modules: best, ...none };
+  return {
+    path: "--plan auto",
+    mesh: { tp: devices },
+    modules: [...best, ...sequenceLines(facts, best, devices, fewestElements)],
+    ...none,
+  };
+}
+
+/**
+ * Of the results of a layer, on one device. Layers of Llama-3 8B are predicted to be as fast either way with 1,024
+ * tokens on 2 x H200, and with some 1,600 on 4.
+ */
+const fewestOnDevice = 2 ** 21;
+
+/**
+ * What norms return, cut along the tokens: sequence parallelism (Korthikanti et al., 2022). A sum over devices is then a
+ * reduce-scatter, and what follows the norm gathers: as many bytes as an all-reduce, which loops hide beside the GEMMs
+ * before and after. None if the devices do not divide the tokens of all that is summed, if their number is open, or if a
+ * device has few of them: two collectives take longer than one then. None for experts, whose tokens move anyway.
+ */
+function sequenceLines(
+  facts: GraphFacts,
+  lines: readonly StyleLine[],
+  devices: number,
+  fewestElements: number,
+): readonly StyleLine[] {
+  const { graph, modules } = facts;
+  const sizesOf = (value: string): readonly Size[] => graph.tensors.get(value)?.sizes ?? [];
+  const summed = lines.flatMap(({ pattern, style }) =>
+    styles[style].cut === "in"
+      ? [...modules.keys()]
+          .filter((path) => patternOf(pattern).test(path))
+          .flatMap(facts.valuesOf)
+          .map(sizesOf)
+      : [],
+  );
+  const isCut = summed.every((sizes) => sizes.length === 3 && Number(sizes[1]) % devices === 0);
+  const elements = summed.map((sizes) => sizes.reduce<number>((product, size) => product * Number(size), 1));
+  const hasExperts = lines.some(({ pattern }) => pattern.includes("experts."));
+  if (!isCut || hasExperts || Math.max(...elements) / devices < fewestElements) return [];
+  const shapes = new Set(summed.map((sizes) => sizes.join()));
+  const norms = [...normsIn(facts)].filter((path) => {
+    const values = facts.valuesOf(path);
+    return values.length > 0 && values.every((value) => shapes.has(sizesOf(value).join()));
+  });
+  const patterns = new Set(norms.map((path) => path.replaceAll(/(?<=\.|^)\d+(?=\.|$)/gu, "*")));
+  return [...patterns].map((pattern) => ({ key: pattern, pattern, style: "sequence_parallel" }));
+}
+
+/** The modules that are LayerNorm, RMSNorm and the like, by their types. */
+function normsIn({ graph }: GraphFacts): ReadonlySet<string> {
+  const inner = graph.nodes.flatMap(({ modules }) => modules.slice(-1));
+  return new Set(inner.flatMap(({ path, type }) => (/norm$/iu.test(type) ? [path] : [])));
 }
 
 type Lines = Readonly<Record<string, Style>>;

@@ -9,6 +9,7 @@ import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { lower } from "../../../src/compile/lower.ts";
+import { reshardings } from "../../../src/compile/reshardings.ts";
 import { print } from "../../../src/host/print/print.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { torchProgram, withGradients } from "../torch-export/torch-files.ts";
@@ -306,6 +307,23 @@ describe("auto", () => {
     const plan = autoPlan(program, 2);
     expect(plan.modules.map(({ style }) => style)).toEqual(["colwise_gather_output", "rowwise", "colwise"]);
     expect(layout(shardedModel(program, plan), "h.0.attn.c_attn.weight")).toBe("[2{tp}, 4, 8]");
+  });
+
+  it("cuts what norms return along the tokens, if the devices divide them and each has enough", () => {
+    const sequenceOf = (name: string, devices: number, fewest?: number): readonly string[] =>
+      autoPlan(torchProgram(name), devices, fewest).modules.flatMap(({ pattern, style }) =>
+        style === "sequence_parallel" ? [pattern] : [],
+      );
+    const norms = ["input_layernorm", "post_attention_layernorm"].map((norm) => `m.model.layers.*.${norm}`);
+    expect(sequenceOf("llama", 4, 0)).toEqual([...norms, "m.model.norm"]);
+    expect(sequenceOf("bert", 2, 0)).toContain("m.encoder.layer.*.attention.output.LayerNorm");
+    expect(sequenceOf("llama", 4)).toEqual([]);
+    expect(sequenceOf("llama", 5, 0)).toEqual([]);
+    expect(sequenceOf("mixtral", 4, 0)).toEqual([]);
+    const model = shardedModel(torchProgram("llama"), autoPlan(torchProgram("llama"), 4, 0));
+    const moves = new Set(reshardings(model.fusion).map(({ collective }) => collective));
+    expect([...moves]).toEqual(expect.arrayContaining(["Allgather", "ReduceScatter"]));
+    expect(moves.has("Allreduce")).toBe(false);
   });
 
   it("of another model is refused, with names of its modules", () => {

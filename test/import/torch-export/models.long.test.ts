@@ -35,9 +35,19 @@ describe.each([1, 2, 4])("on %i devices", (devices) => {
     await expectOutputs(shardedModel(program, autoPlan(program, devices)), devices, name, ["y"]);
   });
 
-  it("phi3 and its gradients compute what PyTorch computed", async () => {
+  it.each(["llama", "gpt2", "bert"])("%s does so with its tokens cut", async (name) => {
+    const program = torchProgram(name);
+    const plan = autoPlan(program, devices, 0);
+    expect(plan.modules.some(({ style }) => style === "sequence_parallel")).toBe(true);
+    await expectOutputs(shardedModel(program, plan), devices, name, ["y"]);
+  });
+
+  it.each([
+    ["whole", undefined],
+    ["cut", 0],
+  ])("phi3 and its gradients compute what PyTorch computed, its tokens %s", async (_, fewest) => {
     const program = torchProgram("phi3");
-    const model = withGradients(shardedModel(program, autoPlan(program, devices)), "dy");
+    const model = withGradients(shardedModel(program, autoPlan(program, devices, fewest)), "dy");
     const of = (module: string): string => `grad.m.model.${module}.weight`;
     const ofLayer = (layer: number): readonly string[] =>
       ["input_layernorm", "post_attention_layernorm", "self_attn.o_proj"].map((each) => of(`layers.${layer}.${each}`));
