@@ -22,5 +22,7 @@ export function assumedTexts(assumptions: readonly Assumption[]): readonly strin
 
 function errorText(error: number | null): string {
   if (error === null) return "error unknown, no interval";
-  return `mean error ${error < 0.7 ? `${(100 * Math.expm1(error)).toFixed(0)} %` : `a factor of ${Math.exp(error).toFixed(1)}`}`;
+  if (error >= 0.7) return `mean error a factor of ${Math.exp(error).toFixed(1)}`;
+  const percent = 100 * Math.expm1(error);
+  return `mean error ${percent < 0.5 ? "below 1" : percent.toFixed(0)} %`;
 }

@@ -21,7 +21,7 @@ import {
 } from "../kernels/gemm/contraction.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { type Assume, assumedErrors, doublings } from "./assumption.ts";
+import { type Assume, assumedErrors, type Assumption, doublings } from "./assumption.ts";
 import { type GemmShape, gemmTime, loadFactor, marginOf, nearestTo } from "./interpolate.ts";
 import {
   type GemmGrid,
@@ -65,8 +65,39 @@ export function gemmCosts(
 
 type GemmAlone = ReturnType<typeof gemmKernelTime> | null;
 
-function gemmsAlone({ kernels }: Program, profile: MachineProfile, assume: Assume): readonly GemmAlone[] {
-  return kernels.map((kernel) => (isGemmKernel(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
+function gemmsAlone(program: Program, profile: MachineProfile, assume: Assume): readonly GemmAlone[] {
+  const assumed: Assumption[][] = program.kernels.map(() => []);
+  const alone = program.kernels.map((kernel, id) =>
+    isGemmKernel(kernel) ? gemmKernelTime(kernel, profile, (each) => void at(assumed, id).push(each)) : null,
+  );
+  assumeOfTimes(assumed, timesOf(program, alone), assume);
+  return alone;
+}
+
+/** Microseconds of all launches of each kernel, on all ranks. */
+function timesOf({ ranks, kernels }: Program, alone: readonly GemmAlone[]): readonly number[] {
+  const times = kernels.map(() => 0);
+  for (const { commands } of ranks)
+    for (const command of commands)
+      if (command.kind === "launch")
+        times[command.kernel] = at(times, command.kernel) + (at(alone, command.kernel)?.all ?? 0);
+  return times;
+}
+
+/**
+ * What is assumed about each kernel, with the mean error of all GEMMs by their times: one that is outside of the grid says
+ * little of a run of others.
+ */
+function assumeOfTimes(assumed: readonly (readonly Assumption[])[], times: readonly number[], assume: Assume): void {
+  const total = times.reduce((sum, time) => sum + time, 0);
+  const errors = new Map<string, number | null>();
+  for (const [kernel, own] of assumed.entries())
+    for (const { text, error } of own) {
+      const before = errors.get(text) ?? (errors.has(text) ? null : 0);
+      const part = total === 0 ? 1 : at(times, kernel) / total;
+      errors.set(text, before === null || error === null ? null : before + part * error);
+    }
+  for (const [text, error] of errors) assume({ text, of: "gemms", error });
 }
 
 function gemmsOfRanks({ ranks }: Program, alone: readonly GemmAlone[]): readonly number[] {

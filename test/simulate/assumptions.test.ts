@@ -1,4 +1,5 @@
 /** What a simulation takes instead of figures that the profile lacks is said, and nothing where all are there. */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   compile,
@@ -11,6 +12,9 @@ import {
   simulate,
   sum,
 } from "@braid-compiler/braid";
+import type { Assumption } from "../../src/simulate/assumption.ts";
+import { gemmCosts } from "../../src/simulate/gemm-cost.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { timingsOfTransfer } from "../../src/simulate/transfer-timings.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
 import { reasonText } from "../../src/support/wording.ts";
@@ -44,6 +48,25 @@ describe("assumptions of a simulation", () => {
       "Allgather over 8 ranks is timed as Allgather over 2 ranks, with 7 times its latency and 1.75 times its time per byte",
       "no calibration for half: GEMMs are timed as in float",
     ]);
+  });
+
+  it("have the mean error of all GEMMs: one that is larger than any that was measured says little of a run of others", () => {
+    const profile = parseProfile(
+      readFileSync(new URL("../../profiles/2xH200.json", import.meta.url), "utf8"),
+      "2xH200",
+    );
+    const errorOf = (others: number): number => {
+      const f = new Fusion();
+      let x = f.input([4096, 4096], "bfloat16");
+      for (let i = 0; i < others; i++) x = matmul(x, f.input([4096, 4096], "bfloat16"));
+      f.output(matmul(x, f.input([4096, 65536], "bfloat16")));
+      const found: Assumption[] = [];
+      gemmCosts(compile(f, { devices: 1, on: "cuda" }).program, profile, (each) => void found.push(each));
+      expect(found.map(({ of }) => of)).toEqual(["gemms"]);
+      return found[0]?.error ?? 0;
+    };
+    // Sixteen times as many columns: as long as all others together.
+    expect(errorOf(16) / errorOf(0)).toBeCloseTo(0.5, 1);
   });
 
   it("name the collective that stands for another", () => {
