@@ -74,10 +74,10 @@ function sequenceLines(
   const elements = summed.map((sizes) => sizes.reduce<number>((product, size) => product * Number(size), 1));
   const hasExperts = lines.some(({ pattern }) => pattern.includes("experts."));
   if (!isCut || hasExperts || Math.max(...elements) / devices < fewestElements) return [];
-  const shapes = new Set(summed.map((sizes) => sizes.join()));
+  const shapes = new Set(summed.map((sizes) => JSON.stringify(sizes)));
   const norms = [...normsIn(facts)].filter((path) => {
     const values = facts.valuesOf(path);
-    return values.length > 0 && values.every((value) => shapes.has(sizesOf(value).join()));
+    return values.length > 0 && values.every((value) => shapes.has(JSON.stringify(sizesOf(value))));
   });
   const patterns = new Set(norms.map((path) => path.replaceAll(/(?<=\.|^)\d+(?=\.|$)/gu, "*")));
   return [...patterns].map((pattern) => ({ key: pattern, pattern, style: "sequence_parallel" }));
