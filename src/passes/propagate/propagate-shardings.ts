@@ -16,18 +16,15 @@ import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
 import { reducedShards, shardsOf } from "../../ir/shards.ts";
 import { streamAxis } from "../../ir/stream.ts";
-import { at } from "../../support/invariant.ts";
+import { at, getOrMake } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { foldPermutes, foldSums } from "../prepare/fold-permutes.ts";
-import { placeScalars } from "../prepare/place-scalars.ts";
-import { insertRoutes } from "../routes/insert-routes.ts";
 import { sharesContracted } from "../routes/layouts.ts";
-import { splitIndices } from "../routes/split-indices.ts";
-import { costOf, excerpt, type Moves, movesIn, movesOf } from "../routes/weigh-ops.ts";
+import { costOf, excerpt, type Moves, movesOf } from "../routes/weigh-ops.ts";
 import { followOperands } from "./follow.ts";
 import { placeCotangents } from "./place-cotangents.ts";
 import { type OrderOf, referenceOrder, spreadShardings } from "./spread.ts";
+import { layersOfPlaced, movesOfPlaced, tensorText } from "./weigh-placements.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
   name: "propagate-shardings",
@@ -55,17 +52,11 @@ function fewestMoves(fusion: FusionData, context: PassContext): FusionData {
   const byBytes = place(isContraction);
   const isSame = byWeights.tensors.every((tensor, i) => shardingText(tensor) === shardingText(at(byBytes.tensors, i)));
   if (isSame) return byWeights;
-  const [given, other] = [movesOfPlaced(byWeights, context), movesOfPlaced(byBytes, context)];
+  const layers = layersOfPlaced([byWeights, byBytes]);
+  const movesOfEach = (placed: FusionData): Moves | null => movesOfPlaced(placed, layers, context);
+  const [given, other] = [movesOfEach(byWeights), movesOfEach(byBytes)];
   const isLess = given !== null && other !== null && other.bytes <= given.bytes && costOf(other) < costOf(given);
   return isLess ? byBytes : byWeights;
-}
-
-function movesOfPlaced(placed: FusionData, context: PassContext): Moves | null {
-  const passes = [placeScalars, foldPermutes, foldSums, splitIndices, insertRoutes];
-  return movesIn(
-    passes.reduce((program, pass) => pass.run(program, context), placed),
-    context.options,
-  );
 }
 
 /** Without a parallel type or a mesh there is nothing to follow. */
@@ -91,6 +82,8 @@ function cheapestOrders(
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
   let readers: ReturnType<typeof readersOf> | null = null;
   const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  /** By the text of what is tried: equal layers are tried once. */
+  const known = new Map<string, readonly number[]>();
   return (i: number, tensors: readonly Tensor[]): readonly number[] => {
     const op = at(fusion.ops, i);
     const own = referenceOrder(op, tensors);
@@ -105,24 +98,41 @@ function cheapestOrders(
       op.inputs.flatMap((id) => producers.get(id) ?? []).filter(({ kind }) => kind === "Expand"),
     );
     const window = [...stretches, ...followers(op, readers, isPlaced)];
-    const made = new Set(window.slice(stretches.size).flatMap(outputsOf));
-    const before = tensors.map((tensor) => (made.has(tensor.id) ? at(fusion.tensors, tensor.id) : tensor));
+    const before = [...tensors];
+    for (const id of window.slice(stretches.size).flatMap(outputsOf)) before[id] = at(fusion.tensors, id);
     const program = excerpt(fusion, window, before);
-    const movesBy = (order: readonly number[]): Moves | null => {
-      const placed = spreadShardings(program, options, (j, known) =>
-        j === stretches.size ? order : referenceOrder(at(program.ops, j), known),
-      );
-      return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, options) : null;
-    };
-    const given = movesBy(own);
-    if (given === null || given.bytes === 0) return own;
-    let best = { order: own, moves: given };
-    for (const order of orders.slice(1)) {
-      const moves = movesBy(order);
-      if (moves !== null && moves.bytes <= given.bytes && costOf(moves) < costOf(best.moves)) best = { order, moves };
-    }
-    return best.order;
+    return getOrMake(known, `${own.join()} ${fusionText(program)}`, () =>
+      cheapestOf(orders, (order) => {
+        const placed = spreadShardings(program, options, (j, others) =>
+          j === stretches.size ? order : referenceOrder(at(program.ops, j), others),
+        );
+        return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, options) : null;
+      }),
+    );
   };
+}
+
+/** The first order, or one that moves no more bytes and costs the least. */
+function cheapestOf(
+  [own = [], ...others]: readonly (readonly number[])[],
+  movesBy: (order: readonly number[]) => Moves | null,
+): readonly number[] {
+  const given = movesBy(own);
+  if (given === null || given.bytes === 0) return own;
+  let best = { order: own, moves: given };
+  for (const order of others) {
+    const moves = movesBy(order);
+    if (moves !== null && moves.bytes <= given.bytes && costOf(moves) < costOf(best.moves)) best = { order, moves };
+  }
+  return best.order;
+}
+
+/** Equal for Fusions that are equal but for names, and numbers of axes. */
+function fusionText({ ops, tensors, outputs }: FusionData): string {
+  const texts = ops.map((op) =>
+    JSON.stringify(op, (_, part: unknown) => (typeof part === "bigint" ? `${part}` : part)),
+  );
+  return [...texts, ...tensors.map(tensorText), outputs.join()].join("\n");
 }
 
 /** Whether the operands are on different meshes, of which the result is to be on one. */

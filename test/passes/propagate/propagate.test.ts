@@ -19,6 +19,7 @@ import {
   sum,
   type TensorView,
 } from "@braid-compiler/braid";
+import { reshardings } from "../../../src/compile/reshardings.ts";
 import { propagated } from "../../support/propagated.ts";
 
 const on = (mesh: Mesh, ...tensors: readonly TensorView[]): void => {
@@ -44,6 +45,21 @@ describe("forward", () => {
     const sent = lower(f).body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
     expect(sent).toEqual(["Allreduce", "Allreduce", "Allreduce"]);
   });
+
+  it.each([3, 120])(
+    "weights of %i layers that are only stored in parts are gathered, not what they multiply",
+    (count) => {
+      const f = new Fusion();
+      const [x, ...weights] = [f.input([4096, 8]), ...Array.from({ length: count }, () => f.input([8, 8]))];
+      f.output(weights.reduce((y, weight) => relu(linear(y, weight)), x));
+      on(two, x, ...weights);
+      for (const input of [x, ...weights]) input.outerSplit(0, 2).parallelize("DIDx");
+      const moved = lower(f).body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
+      expect(moved).toEqual(weights.map(() => "Allgather"));
+      const bytes = reshardings(f).reduce((sum, each) => sum + (each.bytes ?? 0), 0);
+      expect(bytes).toBe(count * 8 * 4 * 4);
+    },
+  );
 
   it("a table that is also a weight is gathered once, not the rows that it multiplies", () => {
     const f = new Fusion();
