@@ -63,7 +63,8 @@ export function benchCommand(
 
 /** Also accepts DDLB's names, with _ for -. */
 function primitiveOf(text: string): BenchPrimitive {
-  return readValue("PRIMITIVE", primitiveKind, text.replaceAll("_", "-"));
+  const read = (given: string): BenchPrimitive | undefined => primitiveKind.read(given.replaceAll("_", "-"));
+  return readValue("PRIMITIVE", { ...primitiveKind, read }, text);
 }
 
 /** All ranks in this process. */

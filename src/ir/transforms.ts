@@ -8,7 +8,7 @@ import { makeId, at } from "../support/invariant.ts";
 import { type Call, reject } from "./ops/call.ts";
 import { type DeviceMesh, devicesAlong, meshShapeText } from "./device-mesh.ts";
 import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";
-import { parallelTypes } from "./parallel-type.ts";
+import { didTypes, parallelTypes } from "./parallel-type.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
 import { constantValue, foldCeilDiv, foldMul } from "./scalar/fold.ts";
@@ -81,12 +81,18 @@ function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, p
     isDID(type) && (axis.iterType === "reduction") !== (chosen?.iterType === "reduction");
   const other = tensor.domain.loop.find((axis) => axis.parallelType === type && axis.id !== id && !excuses(axis));
   if (other === undefined) return;
+  const axis = tensor.domain.loop.indexOf(other);
   const name = isDID(type) ? (tensor.mesh?.nameOf(type) ?? type) : type;
   reject(place, type === "Stream" ? "stream-repeated" : "did-repeated", `${name} is on two axes of T${tensor.id}`, {
     found: printTensor(tensor),
     expected: `${name} on at most one axis of a tensor`,
-    help: `make ${printIterDomain(other)} Serial first, or use another parallel type`,
+    help: `make axis ${axis} Serial first, T${tensor.id}.axis(${axis}).parallelize("Serial"), or use another parallel type`,
   });
+}
+
+/** What `parallelize` takes on the mesh. */
+function dimensionsOf(mesh: DeviceMesh): readonly string[] {
+  return mesh.names.length > 0 ? mesh.names : didTypes.slice(0, mesh.shape.length);
 }
 
 function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
@@ -99,7 +105,7 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
         message: `an axis of T${tensor.id} is parallelized with ${type}, which its mesh does not have`,
         found: `${mesh.toString()} with ${mesh.shape.length} dimension${mesh.shape.length === 1 ? "" : "s"}`,
         expected: `a mesh with a ${type} dimension`,
-        help: "nest the device list deeper, or use DIDx",
+        help: `nest the device list deeper, or use ${dimensionsOf(mesh).join(" or ")}`,
       });
     }
     const extent = constantValue(axis.extent);

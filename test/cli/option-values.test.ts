@@ -86,6 +86,7 @@ describe("named numbers", () => {
         ["M", 8],
       ]),
     );
+    expect(messageOf(() => set("ROWS"))).toContain("write it like --set ROWS=32");
     expect(messageOf(() => set("DTYPE=fp16"))).toContain("write it like --set DTYPE=half");
     expect(messageOf(() => set("DTYPE=fp8"))).toContain("write it like --set DTYPE=half");
     expect(messageOf(() => set("dtype=bf16"))).toContain(

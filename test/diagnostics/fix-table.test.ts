@@ -482,7 +482,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "file-unreadable": commandLine,
   "plan-unsupported": typed(/compile with --backend cuda/u, (isFixed) => planOf(ring(2, isFixed ? "cuda" : "nccl"))),
   "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),
-  "plan-version": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"version": 1', '"version": 2')),
+  "plan-version": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"version": 2', '"version": 1')),
   "plan-invalid": typed(/make the plan again/u, (isFixed) => readPlan(isFixed, '"world": 2', '"world": 1')),
   "plan-mismatch": commandLine,
   "tensor-file-invalid": commandLine,

@@ -170,7 +170,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "DIDz on a mesh of two dimensions, the mesh last",
     code: "mesh-axis-missing",
     devices: 4,
-    help: /nest the device list deeper/u,
+    help: /nest the device list deeper, or use DIDx or DIDy/u,
     program: (f, isFixed) => {
       const x = f.input([8, 4]);
       x.outerSplit(0, 2).parallelize("DIDz");
@@ -208,7 +208,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "Stream on two axes",
     code: "stream-repeated",
     devices: 1,
-    help: /Serial first/u,
+    help: /make axis 0 Serial first, T1\.axis\(0\)\.parallelize\("Serial"\)/u,
     program: (f, isFixed) => {
       const y = relu(f.input([8, 4]));
       const rows = y.outerSplit(0, 2).parallelize("Stream");

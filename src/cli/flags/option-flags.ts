@@ -256,7 +256,7 @@ export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
   const part = badPart(kind, text);
   const written = kind.corrected?.(part) ?? kind.example;
   const between = kind.alone === undefined ? " " : "=";
-  const help = `write it like ${flag}${between}${written}`;
+  const help = `write it like ${flag.startsWith("--") ? `${flag}${between}` : ""}${written}`;
   return kind.read(text) ?? badValue(flag, part, kind.expected, help);
 }
 

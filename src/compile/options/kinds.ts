@@ -156,8 +156,9 @@ function spelled(text: string): DType | undefined {
   return dtypesBy("torch").get(text.replace(/^fp/u, "float")) ?? dtypesBy("stablehlo").get(text);
 }
 
-/** Of a dtype by another name, or of a parameter that is called a type. */
+/** Of a name alone, of a dtype by another name, or of a parameter that is called a type. */
 function correctedParameter(text: string): string | undefined {
+  if (/^[A-Za-z_$][\w$]*$/u.test(text)) return `${text}=${/type/iu.test(text) ? "half" : 32}`;
   const [, name = "", value = ""] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\w+)\s*$/u.exec(text) ?? [];
   const dtype = spelled(value.toLowerCase()) ?? (/type/iu.test(name) ? "half" : undefined);
   return dtype === undefined ? undefined : `${name}=${dtype}`;

@@ -2,6 +2,7 @@
 import { at } from "../../support/invariant.ts";
 import { type Call, reject } from "../ops/call.ts";
 import type { Tensor, TensorId } from "../domain.ts";
+import { spokenName } from "../origin.ts";
 import type { FusionBuilder } from "./fusion-builder.ts";
 
 export const internals: unique symbol = Symbol("braid.internals");
@@ -38,9 +39,11 @@ export function commonBuilder(operands: readonly TensorHandle[], place: Call): F
 
 /** Throws `foreign-tensor`. */
 export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what: string, place: Call): void {
-  if (tensor[internals].builder === builder) return;
+  const { builder: own, id } = tensor[internals];
+  if (own === builder) return;
   reject(place, "foreign-tensor", `${what} belongs to another Fusion`, {
-    found: `T${tensor[internals].id} of another Fusion`,
+    // Numbers in messages are those of this Fusion.
+    found: `${spokenName(at(own.tensors, id)) ?? "a tensor"} of another Fusion`,
     expected: "tensors of one Fusion",
     help: "make it an input of this Fusion",
   });

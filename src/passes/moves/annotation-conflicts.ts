@@ -131,7 +131,7 @@ function conflict(
     help: !leads
       ? `put set(T${leader.id}) before the op, or take the one that is there, and annotate it on the mesh of T${tensor.id}, cut as the op needs it`
       : [...(changes ?? [own]), `put set(T${tensor.id}) before the op, annotated ${lies}: `].join(", or ") +
-        (chunked ? "chunks of it overlap with other chunks' work" : "nothing overlaps with it unless it has Stream"),
+        (chunked ? "chunks of it overlap with other chunks' work" : "it then overlaps with what does not need it"),
     ...(mentions.length === 0 ? {} : { tensors: mentions }),
   };
 }
