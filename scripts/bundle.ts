@@ -52,7 +52,7 @@ const { output } = await build({
       includeDependenciesRecursively: false,
       groups: [
         { name: "ops", test: /src[\\/]ir[\\/]api[\\/]ops[\\/.]/ },
-        { name: "support", test: /src[\\/]support[\\/](?:ids|is-one-of|lists|system-reason|unreachable|wording)\.ts$/ },
+        { name: "support", test: /src[\\/]support[\\/](?:invariant|repeats|system-reason|wording)\.ts$/ },
       ],
     },
   },
