@@ -39,7 +39,7 @@ it("what moves has the program's names of tensors and of mesh dimensions, and th
     `import { DeviceMesh, Fusion, linear, program, relu } from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
-  const x = f.input([8, 8]), w = f.input([8, 8]), v = f.input([8, 8]);
+  const x = f.input([8, 8]), w = f.input([128, 8]), v = f.input([128, 128]);
   const h = relu(linear(x, w)), y = linear(h, v);
   f.output(y);
   for (const tensor of [x, w, h, v]) {

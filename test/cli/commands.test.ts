@@ -175,7 +175,7 @@ describe("braid run", () => {
     const { status, out, err } = await cli("run", example, "--devices", "2", "--check", "--set", "M=64");
     expect([status, err]).toEqual([0, ""]);
     expect(out).toMatch(
-      /^\S+allgather-matmul\.ts: 2 devices \(cpu\), 4 streams, seed 0, \d+\.\d\d ms \+ \d+\.\d\d ms copying\noutput +dtype +shape +fingerprint +largest error +of the bound +check\nT2 +float +\[8, 2, 4, 128\] +[0-9a-f]{16} +\d\.\d\de-\d +\d+\.\d % +passed\ntensor +collective +along +chunks +bytes +because\na +Allgather +DIDx +yes +32,768 +c = matmul\(a, b\) needs it as c is annotated\n$/,
+      /^\S+allgather-matmul\.ts: 2 devices \(cpu\), 4 streams, seed 0, \d+\.\d\d ms \+ \d+\.\d\d ms copying\noutput +dtype +shape +fingerprint +largest error +of the bound +check\nT2 +float +\[8, 2, 4, 128\] +[0-9a-f]{16} +\d\.\d\de-\d +\d+\.\d % +passed\ntensor +collective +along +Stream +bytes +because\na +Allgather +DIDx +yes +32,768 +c = matmul\(a, b\) needs it as c is annotated\n$/,
     );
   });
 

@@ -27,12 +27,10 @@ export function changesText(result: ExplainResult): readonly string[] {
 }
 
 function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly string[] {
-  const refusals = all ? explanation.refusals : costlyRefusals(explanation);
-  if (refusals.length === 0) return [];
   // Only the first ops of a program know where they were written.
   const equal = equalEntries(
     explanation,
-    (part) => part.refusals,
+    (part) => (all ? part.refusals : costlyRefusals(part)),
     (refusal) => withoutNumbers(refusalText({ ...refusal, source: null })),
   );
   const shown = equal.slice(0, all ? equal.length : fewRefusals);

@@ -118,10 +118,10 @@ export interface OutputCheck {
 }
 
 /**
- * empty: there are no elements. zeros, NaN: the oracle has nothing else. small: elements are 0 within the bounds, and
- * within the norm's limit.
+ * empty: there are no elements. zeros, NaN: the oracle has nothing else; infinite: nothing that is finite. small: elements
+ * are 0 within the bounds, and within the norm's limit.
  */
-export type Trivial = "empty" | "zeros" | "NaN" | "small";
+export type Trivial = "empty" | "zeros" | "NaN" | "infinite" | "small";
 
 export interface CheckedOutput {
   readonly check: OutputCheck;
@@ -253,6 +253,7 @@ function trivialOf(expected: Tensor, bounds: Float64Array, norm: NormComparison 
   const isAll = (is: (element: number) => boolean): boolean => bounds.every((_, i) => is(Number(elements.get(i))));
   if (isAll((element) => element === 0)) return "zeros";
   if (isAll(Number.isNaN)) return "NaN";
+  if (isAll((element) => !Number.isFinite(element))) return "infinite";
   return doZerosPass(expected, bounds) && norm?.zerosPass !== false ? "small" : null;
 }
 

@@ -137,6 +137,7 @@ const verdicts: { readonly [K in Trivial]: string } = {
   empty: "empty",
   zeros: "only zeros",
   NaN: "only NaN",
+  infinite: "not finite",
   small: "zeros pass",
 };
 
@@ -144,6 +145,7 @@ const trivialWords: { readonly [K in Trivial]: string } = {
   empty: "no elements: there was nothing to compare",
   zeros: "every element is 0, as in the oracle: a result that is never computed may pass, too",
   NaN: "every element is NaN, as in the oracle: other inputs say more",
+  infinite: "no element is finite, as in the oracle: other inputs say more",
   small: "every element is 0 within its bounds: a result that is never computed may pass, too",
 };
 

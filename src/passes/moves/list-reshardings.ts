@@ -341,7 +341,7 @@ function isCut(tensor: Tensor, along: DIDType): boolean {
 
 // What moves between devices, as rows of a table: for the command line, the report page and the playground.
 
-export const reshardingColumns = ["tensor", "collective", "along", "chunks", "bytes", "because"] as const;
+export const reshardingColumns = ["tensor", "collective", "along", "Stream", "bytes", "because"] as const;
 
 /** `besideDump`: with the numbers that the dump has. */
 export function reshardingCells(resharding: Resharding, besideDump = false): readonly string[] {
