@@ -154,6 +154,11 @@ const rare = {
     .join(" "),
   "src/compile/split-backward.ts": `export function splitBackward() { ${missing("split passes")} }`,
 };
+/** Devices are few: a rewrite is made for each of them, not for one of those that do the same, and all are compiled. */
+const fewRanks = {
+  "src/schedule/draft/classes/image-list.ts": "export function imageList() { return null; }",
+  "src/record/alike/replicas.ts": `export function replicaSize() { ${refusal} } export function withoutOthers() { ${refusal} }`,
+};
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });
@@ -178,6 +183,7 @@ for (const [name, file, stubs] of [
       ...backends,
       ...afterwards,
       ...rare,
+      ...fewRanks,
       ...otherSyntax,
       ...keywordTree,
       ...enums,
