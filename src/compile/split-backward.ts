@@ -73,7 +73,14 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
     const own = at(placed.tensors, id);
     return own.mesh === null ? at(placed.tensors, primals.get(id) ?? id) : own;
   };
-  const programs = { forward: new Fusion(forward), backward: new Fusion(backwardData(joint, part, placeOf)) };
+  // Other options may place them otherwise: what is saved is then annotated where the backward pass takes it.
+  const kept = new Set(part.saved);
+  const pinned: FusionData = {
+    ...forward,
+    tensors: forward.tensors.map((tensor, id) => (kept.has(tensor.id) ? at(placed.tensors, id) : tensor)),
+    iterDomainCount: placed.iterDomainCount,
+  };
+  const programs = { forward: new Fusion(pinned), backward: new Fusion(backwardData(joint, part, placeOf)) };
   const viewOf = (views: readonly TensorView[], id: TensorId): TensorView =>
     at(
       views,
