@@ -61,7 +61,7 @@ export function withInUse(run: PredictedRun, { gemms, memory, start }: InUse): P
   return { ...run, milliseconds: milliseconds + more };
 }
 
-const steps = [0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3];
+const steps = [0.01, 0.015, 0.0175, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3];
 
 /** Not fitted: a greater one would make intervals of blocks, which have many kernels, hold more than 95 %. */
 const ofRuns = 0.014;

@@ -13,8 +13,8 @@ import { committedErrors } from "../../src/simulate/mean-errors.ts";
 
 /** The greatest mean half width in percent. */
 const kinds: { readonly [K in RunKind]: number | null } = {
-  "allgather + matmul": 8,
-  "matmul + reduce-scatter": 8,
+  "allgather + matmul": 8.5,
+  "matmul + reduce-scatter": 8.5,
   "matmul + all-reduce": 11,
   "communication alone": 15,
   "few rows": 22,
@@ -60,7 +60,7 @@ describe("of the programs in bench/results", () => {
   });
 
   it.each([
-    ["unseen", { all: 83, gather: 88, scatter: 72, allreduce: 73 }],
+    ["unseen", { all: 85, gather: 91, scatter: 72, allreduce: 78 }],
     ["unseen-again", { all: 84, gather: 94, scatter: 66, allreduce: 78 }],
   ] as const)(
     "of a machine that is in no fit, as many are inside as docs/simulation.md says: %s",
