@@ -21,8 +21,8 @@ export function repeatsOf(items: readonly number[], least: number, leastTimes = 
   const next = nextAlike(items);
   const found: Repeat[] = [];
   for (let start = 0; start < items.length;) {
-    const { period, times } = repeatAt(items, next, start);
-    const isOne = times >= leastTimes && (times - 1) * period >= least;
+    const { period, times } = repeatAt(items, next, start, leastTimes);
+    const isOne = times > 1 && (times - 1) * period >= least;
     if (isOne) found.push({ start, period, times });
     start += isOne ? period * times : 1;
   }
@@ -41,7 +41,13 @@ function nextAlike(items: readonly number[]): Int32Array {
   return next;
 }
 
-function repeatAt(items: readonly number[], next: Int32Array, start: number): Omit<Repeat, "start"> {
+/** Once, if nothing is repeated often enough. */
+function repeatAt(
+  items: readonly number[],
+  next: Int32Array,
+  start: number,
+  leastTimes: number,
+): Omit<Repeat, "start"> {
   let best = { period: 1, times: 1 };
   let tried = 0;
   for (
@@ -53,7 +59,7 @@ function repeatAt(items: readonly number[], next: Int32Array, start: number): Om
     let equal = 0;
     while (other + equal < items.length && items[start + equal] === items[other + equal]) equal++;
     const times = 1 + Math.floor(equal / period);
-    if ((times - 1) * period > (best.times - 1) * best.period) best = { period, times };
+    if (times >= leastTimes && (times - 1) * period > (best.times - 1) * best.period) best = { period, times };
     tried++;
   }
   return best;

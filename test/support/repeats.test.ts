@@ -22,6 +22,10 @@ it("takes the layer, not the chunks in it", () => {
   expect(repeats("cccccccc")).toEqual(["8 x c at 0"]);
 });
 
+it("takes layers that stand there often enough, not the whole of them that stands there twice", () => {
+  expect(repeats("abcdabcdabcd-abcdabcdabcd-")).toEqual(["3 x abcd at 0", "3 x abcd at 13"]);
+});
+
 it("leaves a part of a layer behind the last whole one", () => {
   expect(repeats("abcdabcdabcdab")).toEqual(["3 x abcd at 0"]);
 });
