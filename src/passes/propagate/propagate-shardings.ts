@@ -13,8 +13,7 @@ import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { possiblePairs } from "../../ir/ops/axis-map.ts";
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
-import { printScalar } from "../../ir/scalar/scalar.ts";
-import { reducedShards, shardsOf } from "../../ir/shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at, getOrMake } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -50,9 +49,10 @@ function fewestMoves(fusion: FusionData, context: PassContext): FusionData {
   const byWeights = place((op, tensors) => contractsShares(op, tensors, fusion));
   if (fusion.tensors.some((tensor) => streamAxis(tensor) !== null)) return byWeights;
   const byBytes = place(isContraction);
-  const isSame = byWeights.tensors.every((tensor, i) => shardingText(tensor) === shardingText(at(byBytes.tensors, i)));
-  if (isSame) return byWeights;
-  const layers = layersOfPlaced([byWeights, byBytes]);
+  const texts = [byWeights, byBytes].map(({ tensors }) => tensors.map(tensorText));
+  const [own = [], others = []] = texts;
+  if (own.every((text, i) => text === others[i])) return byWeights;
+  const layers = layersOfPlaced(fusion.ops, texts);
   const movesOfEach = (placed: FusionData): Moves | null => movesOfPlaced(placed, layers, context);
   const [given, other] = [movesOfEach(byWeights), movesOfEach(byBytes)];
   const isLess = given !== null && other !== null && other.bytes <= given.bytes && costOf(other) < costOf(given);
@@ -90,7 +90,7 @@ function cheapestOrders(
     const mayDiffer = isFree(op, tensors) || isOnMeshes(op, tensors);
     if (!mayDiffer || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)) return own;
     const orders = own.map((first) => [first, ...own.filter((operand) => operand !== first)]);
-    if (new Set(orders.map((order) => shardingText(placedBy(fusion, op, tensors, order)))).size === 1) return own;
+    if (new Set(orders.map((order) => tensorText(placedBy(fusion, op, tensors, order)))).size === 1) return own;
     readers ??= readersOf(fusion);
     const isPlaced = (id: TensorId): boolean => isUsers(id) || at(tensors, id).mesh !== null;
     // A stretched operand moves as it is before.
@@ -153,14 +153,6 @@ function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order:
   const edit = { tensors: [...tensors], iterDomainCount: fusion.iterDomainCount };
   followOperands(edit, op, () => possiblePairs(op, fusion.tensors), order);
   return at(edit.tensors, op.output);
-}
-
-/** A text of a sharding, also of the sum over devices that makes the tensor. */
-function shardingText(output: Tensor): string {
-  const shards = [...shardsOf(output), ...reducedShards(output)].map(({ type, axis, cut }) =>
-    [type, axis.id, ...cut.parts.map(({ stride }) => printScalar(stride))].join(" "),
-  );
-  return [output.mesh?.toString(), ...shards].join(",");
 }
 
 /** The op and those that read its result, and theirs, as far as their other operands are placed. */

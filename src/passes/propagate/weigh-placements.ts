@@ -2,9 +2,9 @@
  * What moves in a placed Fusion, by all the passes up to its routes. Of a program of many layers it is what moves with few
  * of them, and for each further layer what one more adds: routing takes most of the time of lowering.
  */
-import type { Tensor } from "../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { outputsOf } from "../../ir/ops/op.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/scalar.ts";
 import { reducedShards, shardsOf } from "../../ir/shards.ts";
 import { at, getOrMake } from "../../support/invariant.ts";
@@ -21,19 +21,13 @@ const fewestLayers = 4;
 /** Of fewer ops, routing the shorter programs takes as long. */
 const fewestOps = 200;
 
-/** The layers that several placements of one Fusion have in common. */
-export function layersOfPlaced(placements: readonly FusionData[]): readonly Repeat[] {
+/** The layers that several placements of one Fusion have in common. `texts`: of the tensors of each placement. */
+export function layersOfPlaced(ops: readonly Op[], texts: readonly (readonly string[])[]): readonly Repeat[] {
   const keys = new Map<string, number>();
   const keyOf = (text: string): number => getOrMake(keys, text, () => keys.size);
-  const [first] = placements;
-  if (first === undefined) return [];
-  const tensors = first.tensors.map((_, id) =>
-    keyOf(placements.map((each) => tensorText(at(each.tensors, id))).join("; ")),
-  );
-  const ops = first.ops.map((op) =>
-    keyOf(`${op.kind}: ${[...op.inputs, ...outputsOf(op)].map((id) => at(tensors, id)).join()}`),
-  );
-  return repeatsOf(ops, fewestOps, 2 * fewestLayers);
+  const textOf = (id: TensorId): number => keyOf(texts.map((each) => at(each, id)).join("; "));
+  const items = ops.map((op) => keyOf(`${op.kind}: ${[...op.inputs, ...outputsOf(op)].map(textOf).join()}`));
+  return repeatsOf(items, fewestOps, 2 * fewestLayers);
 }
 
 /** Null if a size is not a number. */
@@ -69,7 +63,7 @@ function withoutLayers(placed: FusionData, layers: readonly Repeat[], removed: n
   );
 }
 
-/** Equal for tensors that differ in numbers and names alone. */
+/** Equal for tensors that lie alike, also as sums over devices, and differ in numbers and names alone. */
 export function tensorText(tensor: Tensor): string {
   const { dtype, mesh, domain } = tensor;
   const axes = domain.logical.map(({ id }) => id);
