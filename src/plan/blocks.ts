@@ -66,8 +66,9 @@ function shapeOf(value: unknown, numbers: number[]): string {
     return "#";
   }
   if (typeof value === "string") {
-    const parts = partsOf(value).map((part) => (typeof part === "string" ? part : numbers.push(part) && 0));
-    return JSON.stringify(parts);
+    const parts = partsOf(value);
+    numbers.push(...parts.filter((part) => typeof part === "number"));
+    return JSON.stringify(parts.map((part) => (typeof part === "string" ? part : 0)));
   }
   if (isList(value)) return `[${value.map((each) => shapeOf(each, numbers)).join()}]`;
   if (!isObject(value)) return String(value);

@@ -70,7 +70,7 @@ function gemmsAlone(program: Program, profile: MachineProfile, assume: Assume): 
   const alone = program.kernels.map((kernel, id) =>
     isGemmKernel(kernel) ? gemmKernelTime(kernel, profile, (each) => void at(assumed, id).push(each)) : null,
   );
-  assumeOfTimes(assumed, timesOf(program, alone), assume);
+  if (assumed.some(({ length }) => length > 0)) assumeOfTimes(assumed, timesOf(program, alone), assume);
   return alone;
 }
 

@@ -188,6 +188,13 @@ function foundTotals(
   return `${ranksOf(side)}: ${at(side, 0).last.op} of ${members} ranks with ${inputs} elements of inputs and ${outputs} of outputs`;
 }
 
+/** Before what is left to look at: records do not show what an exchange sends to each rank. */
+function nextStep({ last }: Issued): string {
+  return rowOfOp(last).isExchange === true
+    ? "compare what each rank sends to each other, which the records do not show; if it fits,"
+    : "the order of transfers is not the cause:";
+}
+
 function shiftHelp({ kind, ranks }: Shift, number: number): string {
   const who = ranksText(ranks);
   switch (kind) {
@@ -273,7 +280,7 @@ function causeFinding({ obstacles, waiters }: WaitCause, transfers: Transfers): 
           .slice(0, mostNotes)
           .join("; "),
         expected: "a transfer that ends once all ranks have started it",
-        help: `${rowOfOp(first.issued.last).isExchange === true ? "compare what each rank sends to each other, which the records do not show; if it fits," : "the order of transfers is not the cause:"} look at the network, at GPUs in error, and at kernels that its inputs come from`,
+        help: `${nextStep(first.issued)} look at the network, at GPUs in error, and at kernels that its inputs come from`,
         notes,
       };
     case "absent":
