@@ -1,7 +1,17 @@
 /** Each program with a bad annotation has one diagnostic, at the user's line, with a fix that works. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, type Diagnostic, embedding, Fusion, sdpa, type TensorView } from "@braid-compiler/braid";
+import {
+  compile,
+  DeviceMesh,
+  type Diagnostic,
+  embedding,
+  Fusion,
+  linear,
+  relu,
+  sdpa,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { annotationWarnings } from "@braid-compiler/braid/internals";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
@@ -48,6 +58,34 @@ describe.each(badAnnotations)("$what", (bad) => {
     const fixed = built(bad, true);
     expect(annotationWarnings(fixed, options)).toEqual([]);
     await expectOracle(fixed, { devices: bad.devices, ...options });
+  });
+});
+
+describe("Stream on the contracted axis of a stage whose weight is on another mesh", () => {
+  const stage = (): Fusion => {
+    const f = new Fusion();
+    const [x, w0, w1] = [f.input([64, 32]), f.input([48, 32]), f.input([16, 48])];
+    for (const tensor of [x, w0]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    w0.outerSplit(0, 2).parallelize("DIDx");
+    w1.setDeviceMesh(new DeviceMesh([2, 3]));
+    w1.outerSplit(1, 2).parallelize("DIDx");
+    const h = relu(linear(x, w0));
+    const y = linear(h, w1);
+    y.outerSplit(2, 4).parallelize("Stream");
+    f.output(y);
+    return f;
+  };
+
+  it("is refused for that axis, not for a copy in chunks of the weight", () => {
+    expect(diagnosticOf(() => compile(stage(), { devices: 4 }))).toMatchObject({
+      code: "stream-on-reduction-axis",
+      place: { text: "T5 = linear(T4, T2)" },
+    });
+  });
+
+  it("has a warning about its operand, not about a copy in chunks of that", () => {
+    const [warning] = annotationWarnings(stage(), { accumulate: true });
+    expect(warning?.help).toMatch(/^put set\(T4\) before the op/u);
   });
 });
 

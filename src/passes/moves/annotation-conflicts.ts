@@ -63,7 +63,9 @@ export function annotationConflicts(
     if (leader === null || leader === tensor || seen.has(key) || resharding.bytes === 0) return [];
     const leads = isUsers(leader);
     const moving = at(before.tensors, tensor);
-    const leading = at((leads ? before : fusion).tensors, leader);
+    const leading = leads
+      ? at(before.tensors, leader)
+      : { ...at(before.tensors, writtenOperand(op, leader, fusion)), mesh: at(fusion.tensors, leader).mesh };
     if (!leads && (!isWeight(op, tensor) || sameMesh(moving.mesh, leading.mesh))) return [];
     // The op reads the operand of a view, which the view's annotation asks to move.
     const isViewed = !isAfter && !reader.inputs.includes(own);
@@ -147,6 +149,12 @@ function bytesOfAll(all: readonly Moved[]): number | null {
 function operandOf(op: Op, tensor: TensorId, { ops }: FusionData): TensorId {
   const routed = ops.find(({ output }) => output === op.output);
   return routed?.inputs[op.inputs.indexOf(tensor)] ?? tensor;
+}
+
+/** The operand of the user's op in whose place the op reads `copy`. */
+function writtenOperand(op: Op, copy: TensorId, { ops }: FusionData): TensorId {
+  const position = ops.find(({ output }) => output === op.output)?.inputs.indexOf(copy) ?? -1;
+  return op.inputs[position] ?? copy;
 }
 
 /** Two tensors of an op that are annotated differently, and the copy of the first that the op reads. */

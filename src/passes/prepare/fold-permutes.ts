@@ -26,7 +26,7 @@ import { streamPart } from "../../ir/stream.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { type FusionData, withoutDeadOps } from "../../ir/fusion-data.ts";
 import type { LoweringOptions } from "../options.ts";
-import { rejectReducedStream } from "../stream-loops/looped-axis.ts";
+import { rejectReducedStream, requireReducedChunks } from "../stream-loops/looped-axis.ts";
 
 export const foldPermutes: Pass<"checked", "checked"> = {
   name: "fold-permutes",
@@ -138,6 +138,7 @@ export const foldSums: Pass<"checked", "checked"> = {
     const edit = editFusion(fusion);
     let changed = false;
     for (const op of fusion.ops) {
+      requireReducedChunks(op, fusion.tensors, options);
       const folded = op.kind === "Reduction" ? foldSum(edit, op, producers, fusion, options) : op;
       changed ||= folded !== op;
       edit.ops.push(folded);

@@ -5,7 +5,7 @@ import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
 import { isUnitAxis, type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap, siblingAxes } from "../../ir/ops/axis-map.ts";
-import { type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";
+import { isContraction, type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
 import { cutOf, logicalAxisOf } from "../../ir/parts.ts";
 import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
@@ -69,6 +69,16 @@ export function loopedAxis(
     : looped.chunks === null && reducesSharded(statement, looped.axis, tensors);
   if (!isLooped) rejectReducedStream(statement, tensor, first, isContracted);
   return looped;
+}
+
+/**
+ * Throws what `loopedAxis` does for chunks of an axis that the op reduces. Called before operands move: what carries them
+ * has the same chunks, and its refusal would name a tensor and a fix that are not the user's.
+ */
+export function requireReducedChunks(op: Op, tensors: readonly Tensor[], options: LoweringOptions): void {
+  const looped = op.kind === "Reduction" || isContraction(op) ? streamPart(at(tensors, op.output)) : null;
+  if (looped?.part.iterType !== "reduction" || (op.kind === "Reduction" && looped.chunks === null)) return;
+  loopedAxis(op, tensors, options);
 }
 
 /** An iota is computed before the loops that read slices of it. */
