@@ -5,9 +5,10 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import { type DiagnosticDetails, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { at } from "../../support/invariant.ts";
 import { mostDevices } from "../program-file.ts";
-import type { HostProgram } from "../nodes.ts";
-import { walk } from "../traverse.ts";
+import type { HostProgram, Statement } from "../nodes.ts";
+import { statementAccess, walk } from "../traverse.ts";
 import type { ParsedContainer } from "./container.ts";
 
 export interface RankRequest {
@@ -59,7 +60,10 @@ export function rankContainers(
     return reject("dump-container", `the text has ${chosen.length} containers, and the run has ${count} devices`, {
       found: `containers in lines ${chosen.map(({ line }) => line).join(", ")}`,
       expected: "one container, or one per rank in order",
-      help: "pass --entry N to run one of them on all ranks, counted from 0",
+      help:
+        devices !== null && chosen.length >= named
+          ? `pass --devices ${chosen.length}, one for each container`
+          : inPlaceOf(containers, count),
     });
   }
   const partial = container === null && count > 1 ? partialIn(first.program, count) : null;
@@ -67,8 +71,39 @@ export function rankContainers(
   return reject("dump-container", "the dump has one rank's program, and other ranks run a different one", {
     found: partial,
     expected: `one container per rank, ${count} in all, or meshes and teams of all devices`,
-    help: `write all ranks' containers to one file in rank order, or pass --entry 0 to run this one on every rank`,
+    help:
+      named < count && partialIn(first.program, named) === null
+        ? `pass --devices ${named}, as many as the dump names`
+        : inPlaceOf(containers, count),
   });
+}
+
+/** The fix where the text lacks containers: one of its own runs on all ranks only if it names all of them. */
+function inPlaceOf(containers: readonly ParsedContainer[], devices: number): string {
+  const all = `write the containers of all ${devices} ranks to one file in rank order`;
+  const entry = containers.findIndex(({ program }) => runsOnAll(program, devices));
+  return entry < 0 ? all : `${all}, or pass --entry ${entry} to run that container on every rank, counted from 0`;
+}
+
+/**
+ * Whether each rank runs all statements, except those in branches: a branch may be on the rank. A statement does nothing
+ * on a rank outside of its mesh or team, and what reads its result then fails.
+ */
+function runsOnAll({ tensors, body }: HostProgram, devices: number): boolean {
+  return unconditional(body).every((statement) => {
+    if (statement.kind === "CollectivePermute") return false;
+    const { reads, writes } = statementAccess(statement);
+    const meshes = [...reads, ...writes].map((id) => at(tensors, id).mesh);
+    const teams = meshes.flatMap((mesh) => (mesh === null ? [] : [mesh.devices]));
+    if (statement.kind === "Communication") teams.push(statement.team);
+    return teams.every((team) => team.length === devices);
+  });
+}
+
+function unconditional(body: readonly Statement[]): readonly Statement[] {
+  return body.flatMap((statement) =>
+    statement.kind === "IfThenElse" ? [] : statement.kind === "ForLoop" ? unconditional(statement.body) : [statement],
+  );
 }
 
 /** One more than the largest device id in meshes and teams. */

@@ -276,6 +276,16 @@ describe("which container is whose", () => {
       null,
       null,
     ],
+    [
+      "an op on some devices",
+      container(
+        `(${mesh("1 2")}) -> ()`,
+        `T1_g_float[iS1{4}] (DeviceMesh{1 2})\n     = Set( ${mesh("1 2")}, cache_op=Streaming )`,
+      ),
+      null,
+      null,
+    ],
+    ["two of four containers", container(`(${mesh("0 1")}) -> ()`).repeat(2), 4, null],
     ["containers that are not one per rank", container(`(${mesh("0 1 2")}) -> ()`).repeat(2), null, null],
     ["a container that is not there", container(`(${mesh("0 1 2")}) -> ()`), null, 3],
   ];
