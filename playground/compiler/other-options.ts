@@ -25,7 +25,7 @@ export function otherOptions(request: CompileRequest): readonly OtherOptions[] {
     serial: null,
     graph: true,
   });
-  const explained = { source, compilation, run, refusals: [], isChosen: false };
+  const explained = { source, compilation, run, refusals: [], mostEdited: 0, chosen: null };
   return alternatives(explained, { ...options, graph: true }, machine).flatMap((found) => {
     const { change, options: changed, milliseconds } = found;
     if (changed === null || milliseconds === null || !isWorthIt(found, run.milliseconds)) return [];

@@ -8,15 +8,16 @@ import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { HasFusionData } from "../compile/lower.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
-import { keysOf } from "../support/invariant.ts";
+import { getOrMake, keysOf } from "../support/invariant.ts";
 import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } from "../tune/choose/candidates.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Cause, causes } from "./causes.ts";
-import { editsFor } from "./edits.ts";
+import type { Equal } from "./layers.ts";
+import type { Edited } from "./edited-choice.ts";
+import { type AnnotationEdit, editsFor } from "./edits.ts";
 import { type ExplainedRun, causeTime } from "./explain-run.ts";
 
 /** Options that differ from those of the explained program; of `schedule`, those of its options. */
@@ -58,42 +59,39 @@ const changesFor: { readonly [C in Cause]?: readonly ChangedOptions[] } = {
 /** The part of the run that a cause has for its changes to be tried, and that a change gains to be advised. */
 export const worthIt = 0.01;
 
-export function isCostly(run: ExplainedRun, cause: Cause): boolean {
+export function isCostly(run: Pick<ExplainedRun, "causes" | "milliseconds">, cause: Cause): boolean {
   return causeTime(run, cause) >= worthIt * run.milliseconds;
-}
-
-/** Whether communication outside of loops costs so much, for whatever cause. */
-export function isAloneCostly(run: ExplainedRun): boolean {
-  const isCostlyRegion = run.regions.some(({ isLoop, exposed }) => !isLoop && exposed >= worthIt * run.milliseconds);
-  return isCostly(run, "notInLoop") || isCostlyRegion;
 }
 
 export interface AlternativesOf {
   readonly source: ProgramSource;
   readonly compilation: AnyCompilation;
   readonly run: ExplainedRun;
-  /** Those to find edits for. */
-  readonly refusals: readonly LoopRefusal[];
-  readonly isChosen: boolean;
+  /** Those to find edits for, the costliest first: one edit for all that are equal. */
+  readonly refusals: readonly Equal<LoopRefusal>[];
+  /** For so many of them that the user's code can edit. */
+  readonly mostEdited: number;
+  /** Chooses the schedule of an edited program, as it was chosen for this one. Null for a program with given options. */
+  readonly chosen: ((edit: AnnotationEdit) => Edited | null) | null;
 }
 
 /**
- * The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing.
- * `isChosen`: the options are those of a chosen schedule, and only edits are tried with it.
+ * The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing. Of a
+ * chosen schedule only edits are tried.
  */
 export function alternatives(
-  { source, compilation, run, refusals, isChosen }: AlternativesOf,
+  { source, compilation, run, refusals, mostEdited, chosen }: AlternativesOf,
   { graph = true, onProgress, ...options }: CompileOptions & { readonly graph?: boolean },
   profile: MachineProfile,
 ): readonly Alternative[] {
   const seen = new Set([commandsText(compilation)]);
-  const predicted = (compiled: AnyCompilation): number | null => {
+  const timeOf = (compiled: AnyCompilation): number => simulate(compiled.program, profile, { graph }).milliseconds;
+  const isNew = (compiled: AnyCompilation): boolean => {
     const text = commandsText(compiled);
-    if (seen.has(text)) return null;
-    seen.add(text);
-    return simulate(compiled.program, profile, { graph }).milliseconds;
+    const before = seen.size;
+    return seen.add(text).size > before;
   };
-  const changes = isChosen ? [] : optionChanges(source, options, run);
+  const changes = chosen === null ? optionChanges(source, options, run) : [];
   const ofOptions = changes.flatMap((change, i): readonly Alternative[] => {
     onProgress?.("predicting other options", i, changes.length);
     const changed = withChange(options, change);
@@ -103,18 +101,29 @@ export function alternatives(
     };
     const compiled = compiledOrRefusal(source, changed);
     if (typeof compiled === "string") return [{ ...found, milliseconds: null, refused: compiled }];
-    const milliseconds = predicted(compiled);
-    return milliseconds === null ? [] : [{ ...found, milliseconds, refused: null }];
+    return isNew(compiled) ? [{ ...found, milliseconds: timeOf(compiled), refused: null }] : [];
   });
   if (!isFusionSource(source)) return ofOptions.toSorted(sooner);
-  const lists = refusals.flatMap((refusal) => editsFor(refusal, source.data(), chunksOf(run)));
+  const written = (edit: AnnotationEdit): Edited | null => {
+    const compiled = editedOrNull(source, edit, options);
+    return compiled === null ? null : { compilation: compiled, milliseconds: timeOf(compiled) };
+  };
+  const known = new Map<string, Edited | null>();
+  const editedOnce = (edit: AnnotationEdit): Edited | null =>
+    getOrMake(known, edit.text, () => (chosen ?? written)(edit));
+  const lists = refusals
+    .map((group) => editsFor(group, source.data(), chunksOf(run)))
+    .filter((each) => each.some((edits) => edits.length > 0))
+    .slice(0, mostEdited)
+    .flat();
   const ofEdits = lists.flatMap((edits, i): readonly Alternative[] => {
     onProgress?.("predicting edits of the program", i, lists.length);
-    const gaining = edits.flatMap(({ text, apply }): readonly Alternative[] => {
-      const compiled = editedOrNull(source, apply, options);
-      const milliseconds = compiled === null ? null : predicted(compiled);
-      const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
-      return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
+    const gaining = edits.flatMap((edit): readonly Alternative[] => {
+      const edited = editedOnce(edit);
+      if (edited === null || !isNew(edited.compilation)) return [];
+      const { milliseconds } = edited;
+      const gains = milliseconds < (1 - worthIt) * run.milliseconds;
+      return gains ? [{ change: edit.text, options: null, milliseconds, refused: null }] : [];
     });
     return gaining.toSorted(sooner).slice(0, 1);
   });
@@ -154,7 +163,7 @@ function withChange({ schedule, protocol, ...options }: CompileOptions, change: 
 
 function editedOrNull(
   source: HasFusionData,
-  apply: (data: FusionData) => FusionData,
+  { apply }: AnnotationEdit,
   options: CompileOptions,
 ): AnyCompilation | null {
   try {

@@ -1,12 +1,10 @@
 /** What to change, for the command line and the report page: what changes gain, and the choice's candidates. */
 import { flagsText } from "../compile/options/flags-text.ts";
-import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { percentText } from "../support/wording.ts";
 import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import type { Considered } from "../tune/choose/decide.ts";
-import { type Alternative, isCostly, worthIt } from "./alternatives.ts";
+import { type Alternative, worthIt } from "./alternatives.ts";
 import type { Explanation } from "./explain.ts";
-import { regionText } from "./region-rows.ts";
 
 /** As typed: flags to add or to leave out, or an edit of the program. */
 export type Change = Omit<Alternative, "options">;
@@ -42,28 +40,6 @@ export function gainText(milliseconds: number, toBeat: number): string {
   const gain = 1 - milliseconds / toBeat;
   return `${percentText(Math.abs(gain))} ${gain >= 0 ? "faster" : "slower"}`;
 }
-
-/**
- * Which rules kept communication out of a loop, the costliest first; none where that costs less than a change has to gain.
- * Those of regions that hide it, or that are loops over the devices, are left out.
- */
-export function costlyRefusals({ run, refusals }: Pick<Explanation, "run" | "refusals">): readonly LoopRefusal[] {
-  if (!isCostly(run, "notInLoop")) return [];
-  const exposedOf = new Map(
-    run.regions.flatMap((row) =>
-      row.isLoop ? [] : [[/^T\d+/u.exec(regionText(row, String))?.[0], row.exposed] as const],
-    ),
-  );
-  const costs = refusals.map((refusal) => ({ refusal, exposed: exposedOf.get(`T${refusal.tensor}`) ?? 0 }));
-  const most = Math.max(...costs.map(({ exposed }) => exposed));
-  return costs
-    .filter(({ exposed }) => exposed > 0 && exposed >= littleOfIt * most)
-    .toSorted((a, b) => b.exposed - a.exposed)
-    .map(({ refusal }) => refusal);
-}
-
-/** The share of the costliest below which others are not worth a line. */
-const littleOfIt = 0.05;
 
 const mostCandidates = 5;
 

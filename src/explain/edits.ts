@@ -13,7 +13,8 @@ import { call } from "../ir/ops/call.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
 import { parallelizeAxis, splitAxis } from "../ir/transforms.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
-import { at } from "../support/invariant.ts";
+import type { Equal } from "./layers.ts";
+import { at, invariant } from "../support/invariant.ts";
 
 export interface AnnotationEdit {
   /** As in the program: `y.outerSplit(0, 4).parallelize("Stream")`. */
@@ -22,8 +23,39 @@ export interface AnnotationEdit {
   readonly apply: (data: FusionData) => FusionData;
 }
 
-/** Lists of edits that may mend a refusal, of tensors that the user's code can name. Of each, the fastest is worth advice. */
+/**
+ * Lists of edits that may mend refusals, of tensors that the user's code can name. Of each list, the fastest is worth
+ * advice. Refusals of equal layers are mended alike.
+ */
 export function editsFor(
+  { entries, count }: Equal<LoopRefusal>,
+  data: FusionData,
+  chunks: number,
+): readonly (readonly AnnotationEdit[])[] {
+  const missing = count - entries.length;
+  const [first = [], ...others] = entries.map((refusal) => editsOf(refusal, data, chunks));
+  const alike = others.filter(
+    (each) => each.length === first.length && each.every((list, i) => list.length === first[i]?.length),
+  );
+  return first.map((list, i) =>
+    list.map((edit, j) => ofAll([edit, ...alike.flatMap((each) => each[i]?.[j] ?? [])], missing)),
+  );
+}
+
+/** Beyond so many, their number says which are edited. */
+const mostSpelledOut = 2;
+
+/** `missing`: equal ones of layers that were left out. */
+function ofAll(edits: readonly AnnotationEdit[], missing: number): AnnotationEdit {
+  const distinct = [...new Map(edits.map((edit) => [edit.text, edit])).values()];
+  const [first] = distinct;
+  invariant(first !== undefined, "a refusal has at least itself");
+  const { text, apply } = distinct.slice(1).reduce(joined, first);
+  const count = distinct.length + missing;
+  return { text: count <= mostSpelledOut ? text : `${first.text}, and ${count - 1} more alike`, apply };
+}
+
+function editsOf(
   { from, tensor, made, rule }: LoopRefusal,
   data: FusionData,
   chunks: number,
@@ -58,14 +90,16 @@ function streamEdits(tensor: Tensor, chunks: number, name: string): readonly Ann
   const { loop } = tensor.domain;
   const stream = loop.findIndex(({ parallelType }) => parallelType === "Stream");
   const unset: AnnotationEdit["apply"] = (data) =>
-    withTensor(data, parallelizeAxis(tensor, at(loop, stream).id, "Serial", call("parallelize")));
-  return loop.flatMap((_, position): readonly AnnotationEdit[] => {
+    withTensor(data, parallelizeAxis(at(data.tensors, tensor.id), at(loop, stream).id, "Serial", call("parallelize")));
+  const without = stream < 0 ? [] : [{ text: `leave out the Stream of ${name}`, apply: unset }];
+  const moved = loop.flatMap((_, position): readonly AnnotationEdit[] => {
     const cut = cutEdit(tensor, name, position, "Stream", chunks);
     if (cut === null) return [];
     if (stream < 0) return [cut];
     const text = `${cut.text}, instead of its Stream on axis ${stream}`;
     return [{ text, apply: (data) => cut.apply(unset(data)) }];
   });
+  return [...without, ...moved];
 }
 
 /**
@@ -120,18 +154,19 @@ function joined(first: AnnotationEdit, second: AnnotationEdit): AnnotationEdit {
   return { text: `${first.text}; ${second.text}`, apply: (data) => second.apply(first.apply(data)) };
 }
 
-/** Null for an axis that has a type, or too few indices: chunks of one index are too small. */
+/** Null for an axis that has a type, or too few indices. Fewer sequences than `most` chunks are a chunk each. */
 function cutEdit(
   { id, domain }: Tensor,
   name: string,
   position: number,
   type: ParallelType,
-  parts: number,
+  most: number,
 ): AnnotationEdit | null {
   const axis = at(domain.loop, position);
   const extent = constantValue(axis.extent) ?? Infinity;
   if (axis.parallelType !== "Serial" || axis.iterType !== "iteration") return null;
-  if (extent < (type === "Stream" ? 2 : 1) * parts) return null;
+  const parts = type === "Stream" ? Math.min(most, extent) : most;
+  if (extent < parts || parts < (type === "Stream" ? 2 : 1)) return null;
   return {
     text: `${name}.outerSplit(${position}, ${parts}).parallelize("${type}")`,
     apply: (data) => {

@@ -205,7 +205,7 @@ function lastRank({ ranks }: Program, end: Float64Array, first: Int32Array): num
 }
 
 /** Milliseconds of the run with the cause; 0 without it. */
-export function causeTime(run: ExplainedRun, cause: Cause): number {
+export function causeTime(run: Pick<ExplainedRun, "causes">, cause: Cause): number {
   return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
 }
 

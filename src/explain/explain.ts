@@ -4,7 +4,7 @@
  */
 import { serialOf } from "./serial-program.ts";
 import { commandsOfRanks, type Program, reservedBytes } from "../commands/program.ts";
-import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
+import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource, type Signature } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
@@ -15,8 +15,7 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate, type SimulateOptions } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event-table.ts";
-import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
-import { chooseFor } from "../tune/choose/choose.ts";
+import { chooseFor, type KnownRegions } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import {
   type CompiledLayers,
@@ -27,11 +26,14 @@ import {
   withFewerLayers,
 } from "../tune/regions/fewer-layers.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
+import { type Alternative, alternatives, leftOut, type LeftOutForm } from "./alternatives.ts";
+import { chosenForEdit, type Edited } from "./edited-choice.ts";
+import type { AnnotationEdit } from "./edits.ts";
 import { type ExplainedRun, explainRun, type PartOfRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 import { furtherPeakBytes } from "./layer-memory.ts";
-import { furtherRun } from "./layers.ts";
+import { equalEntries, furtherRun, withoutNumbers } from "./layers.ts";
+import { exposedRefusals, isAloneCostly } from "./refusal-costs.ts";
 import { withEndlessRates } from "./what-if.ts";
 import { overlapOf } from "../trace/overlap.ts";
 
@@ -70,8 +72,8 @@ export interface Explanation {
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
   readonly refusals: readonly LoopRefusal[];
   /**
-   * What changes would gain: of a chosen schedule, edits of the program. Null if they were not predicted: of a large
-   * program, of few of its layers, or of one whose regions have schedules of their own.
+   * What changes would gain: of a chosen schedule, edits of the program, each with a schedule chosen for it. Null if they
+   * were not predicted: of a large program, and with given options of few of its layers.
    */
   readonly alternatives: readonly Alternative[] | null;
   /** Forms that the choice of a schedule left out. */
@@ -93,7 +95,7 @@ export interface MeasuredRun {
  * more than two. Times and bytes of the explanation are those of the whole program, the rest is of three layers.
  */
 export interface ExplainedLayers extends Pick<CompiledLayers, "missing"> {
-  readonly few: Pick<Explanation, "run" | "reshardings" | "refusals">;
+  readonly few: Pick<Explanation, "run" | "reshardings" | "refusals" | "choice" | "compilation">;
 }
 
 /** Throws what `compile` and, with `schedule: "auto"`, `choose` throw. */
@@ -111,6 +113,8 @@ export interface CompiledToExplain {
   readonly choice: Explanation["choice"];
   /** Null if the whole program was compiled; otherwise `compilation` is `more`. */
   readonly layers: CompiledLayers | null;
+  /** The regions that the choice was made of; none if omitted. */
+  readonly known?: KnownRegions;
 }
 
 /**
@@ -123,14 +127,20 @@ export function compileToExplain(
   profile: MachineProfile | null,
   fewer: FewerLayers | null = null,
 ): CompiledToExplain {
-  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile, fewer);
+  const known: KnownRegions = new Map();
+  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile, fewer, known);
   const written = { ...options, ...rewritesOf(schedule), verify: "off" } as const;
   const layers =
     choice !== null ? choice.layers : fewer === null || profile === null ? null : compileFewerLayers(fewer, written);
   const unverified = choice?.compilation ?? layers?.more.compilation ?? compile(source, written);
   const { onProgress } = options;
   const listening = onProgress === undefined ? {} : { onProgress };
-  return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice, layers };
+  return {
+    compilation: options.verify === "off" ? unverified : verified(unverified, listening),
+    choice,
+    layers,
+    known,
+  };
 }
 
 function latencyShare(program: Program, profile: MachineProfile, graph: boolean): number {
@@ -139,7 +149,7 @@ function latencyShare(program: Program, profile: MachineProfile, graph: boolean)
 }
 
 /** Whether the sizes say nothing of larger ones: most of the time is latency, to which chunks add. */
-export function isTooSmall({ latencyShare }: Explanation): boolean {
+export function isTooSmall({ latencyShare }: Pick<Explanation, "latencyShare">): boolean {
   return latencyShare !== null && latencyShare > 0.5;
 }
 
@@ -155,9 +165,20 @@ export interface ExplainCompiledOptions extends ChooseOptions {
 /** `compiled`: `source` with these options. */
 export function explainCompiled(
   source: ProgramSource,
-  { compilation, choice, layers }: CompiledToExplain,
+  compiled: CompiledToExplain,
   options: ExplainCompiledOptions,
 ): Explanation {
+  const explanation = withoutChanges(source, compiled, options);
+  return { ...explanation, alternatives: changesIn(source, compiled, options, explanation) };
+}
+
+type Unchanged = Omit<Explanation, "alternatives">;
+
+function withoutChanges(
+  source: ProgramSource,
+  { compilation, choice, layers }: CompiledToExplain,
+  options: ExplainCompiledOptions,
+): Unchanged {
   const { profile, measured: _, all: __, graph: ___, ...compiling } = options;
   const serialProgram = ({ source: own, compilation: { program }, serial = null }: OneCompiled): Program | null => {
     const ranks = program.ranks.length;
@@ -202,24 +223,25 @@ interface OneCompiled extends Pick<CompiledToExplain, "compilation" | "choice"> 
 function explainOne(
   { source, compilation, choice }: OneCompiled,
   serial: Program | null,
-  { profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
+  { profile, measured, graph = true, ...given }: ExplainCompiledOptions,
   gemms: PartOfRun | null = null,
-): Explanation {
+): Unchanged {
+  const { all: _, ...options } = given;
   const { program, sizes } = compilation;
   const lowering = loweringOf(compilation.options);
   // A choice that turned loops off had its reason in their times.
   const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
-  const given = { serial, graph, gemms: gemms ?? undefined };
+  const explaining = { serial, graph, gemms: gemms ?? undefined };
   const simulating = (gemmsOfRun: readonly number[] | undefined): SimulateOptions =>
     gemmsOfRun === undefined ? { graph } : { graph, gemmsOfRun };
   const predicted =
     profile === null
       ? null
-      : explainRun({ program, ...simulate(program, profile, simulating(gemms?.own)) }, profile, given);
+      : explainRun({ program, ...simulate(program, profile, simulating(gemms?.own)) }, profile, explaining);
   const run =
     measured === null
       ? predicted
-      : explainRun(tracedRun(program, measured), profile, { ...given, isOnCores: options.on !== "cuda" });
+      : explainRun(tracedRun(program, measured), profile, { ...explaining, isOnCores: options.on !== "cuda" });
   invariant(run !== null, "a run is measured, or predicted with a profile");
   const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
   const bytes = program.ranks.map(reservedBytes);
@@ -239,27 +261,42 @@ function explainOne(
       ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed)
       : null,
     refusals,
-    alternatives:
-      profile === null ||
-      gemms !== null ||
-      (choice?.regions.length ?? 0) > 0 ||
-      (!all && commandsOfRanks(program.ranks) > fewCommands)
-        ? null
-        : alternatives(
-            {
-              source,
-              compilation,
-              run: predicted ?? run,
-              refusals: all ? refusals : isAloneCostly(run) ? refusals.slice(0, fewRefusals) : [],
-              isChosen: choice !== null,
-            },
-            { ...options, ...(choice === null ? {} : optionsOf(choice.chosen)), graph },
-            profile,
-          ),
     leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
     bubble: bubbleOf(program, run, compilation.signature),
   };
+}
+
+/** What changes gain; null if none is tried. */
+function changesIn(
+  source: ProgramSource,
+  { compilation, choice, layers, known = new Map() }: CompiledToExplain,
+  options: ExplainCompiledOptions,
+  explanation: Unchanged,
+): readonly Alternative[] | null {
+  const { profile, measured: _, all = false, graph = true, ...compiling } = options;
+  if (profile === null) return null;
+  if (choice === null && layers !== null) return null;
+  const mostCommands = choice === null ? fewCommands : someCommands;
+  if (!all && commandsOfRanks(compilation.program.ranks) > mostCommands) return null;
+  const run = explanation.predicted ?? explanation.run;
+  const isTried = all || (isAloneCostly(run) && !(choice !== null && isTooSmall(explanation)));
+  const costs = new Map(exposedRefusals({ ...explanation, run }).map(({ refusal, exposed }) => [refusal, exposed]));
+  const costOf = (group: readonly LoopRefusal[]): number =>
+    group.reduce((sum, each) => sum + (costs.get(each) ?? 0), 0);
+  const groups = equalEntries(explanation, ({ refusals }) => refusals, refusalKey)
+    .filter(({ entries }) => all || costOf(entries) > 0)
+    .toSorted((a, b) => costOf(b.entries) - costOf(a.entries));
+  const given = { ...compiling, graph };
+  const { onProgress: __, ...quietly } = given;
+  const chosen = (edit: AnnotationEdit): Edited | null =>
+    isFusionSource(source) ? chosenForEdit({ source, layers, known }, edit, quietly, profile) : null;
+  const of = { source: layers?.more.source ?? source, compilation, run, refusals: isTried ? groups : [] };
+  return alternatives(
+    { ...of, mostEdited: all ? Infinity : fewRefusals, chosen: choice === null ? null : chosen },
+    given,
+    profile,
+  );
 }
 
 function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation["named"] {
@@ -268,8 +305,9 @@ function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation[
   return (text) => withNames(text, tensors);
 }
 
-function optionsOf({ lowering, schedule }: ScheduleCandidate): Partial<CompileOptions> {
-  return { ...lowering, schedule, streams: candidateStreams };
+/** Equal for those of equal layers. */
+function refusalKey({ op, beside, because }: LoopRefusal): string {
+  return withoutNumbers([op, beside, because].join());
 }
 
 /** Those that the text shows without --print all, and for which edits are tried. */
@@ -277,6 +315,9 @@ export const fewRefusals = 3;
 
 /** Each alternative is compiled and simulated, which takes as long as the explanation itself. */
 const fewCommands = 2000;
+
+/** Of a chosen schedule, whose edits are fewer, and leave most regions as they are. */
+const someCommands = 8000;
 
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
 function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {

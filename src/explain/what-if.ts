@@ -101,7 +101,13 @@ function withGemms(profile: MachineProfile, factor: number): MachineProfile {
     ...grid,
     teraflops: grid.teraflops.map((each) => each * factor),
   }));
-  return { ...profile, products };
+  if (profile.attention === undefined) return { ...profile, products };
+  const attention = profile.attention.map((each) => ({
+    ...each,
+    forward: each.forward.map((rate) => rate * factor),
+    backward: each.backward.map((rate) => rate * factor),
+  }));
+  return { ...profile, products, attention };
 }
 
 function withLinks(profile: MachineProfile, factor: number): MachineProfile {

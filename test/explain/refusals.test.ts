@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, gelu, gradients, linear } from "@braid-compiler/braid";
-import { costlyRefusals } from "../../src/explain/changes.ts";
+import { costlyRefusals } from "../../src/explain/refusal-costs.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 
 const profile = parseProfile(readFileSync(new URL("../../profiles/4xH200.json", import.meta.url), "utf8"), "4xH200");

@@ -5,7 +5,6 @@ import {
   candidateRows,
   type Change,
   changesOf,
-  costlyRefusals,
   gainText,
   isWorthIt,
   noChange,
@@ -14,6 +13,7 @@ import {
 } from "../../explain/changes.ts";
 import { countedText, equalEntries, withoutNumbers } from "../../explain/layers.ts";
 import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
+import { costlyRefusals } from "../../explain/refusal-costs.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { at } from "../../support/invariant.ts";
 import { timeText } from "../../support/wording.ts";

@@ -5,7 +5,6 @@ import { causes } from "../../explain/causes.ts";
 import {
   candidateRows,
   changesOf,
-  costlyRefusals,
   gainText,
   isWorthIt,
   noChange,
@@ -18,6 +17,7 @@ import type { ExplainedRun, TracedRun } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { createKernelHolders, createLinkHolders } from "../../explain/idle/links.ts";
 import { type CommandTiming, timingOf } from "../../explain/idle/timing.ts";
+import { costlyRefusals } from "../../explain/refusal-costs.ts";
 import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/moves/list-reshardings.ts";

@@ -20,6 +20,9 @@ import { decide } from "./decide.ts";
 import type { ScheduleChoice } from "./schedule-choice.ts";
 import { type DistinctRegion, settle, type Settling } from "./settle.ts";
 
+/** What was chosen for regions, by their keys, under the same options and for the same machine. */
+export type KnownRegions = Map<string, DistinctRegion>;
+
 /**
  * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no
  * candidate or name a schedule, and the serial form's error if no candidate can be compiled.
@@ -39,7 +42,7 @@ export function choose(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  return chooseLayers(source, options, profile, null);
+  return chooseLayers(source, options, profile, null, new Map());
 }
 
 function chooseLayers(
@@ -47,8 +50,9 @@ function chooseLayers(
   options: ChooseOptions,
   profile: MachineProfile,
   layers: FewerLayers | null,
+  known: KnownRegions,
 ): ScheduleChoice<AnyCompilation> {
-  const choice = chooseByRegion(source, options, profile, layers) ?? chooseWhole(source, options, profile);
+  const choice = chooseByRegion(source, options, profile, layers, known) ?? chooseWhole(source, options, profile);
   const { verify = "on", notes = true, onProgress } = options;
   if (verify === "off") return choice;
   return {
@@ -64,7 +68,8 @@ function chooseLayers(
 /**
  * The choice under a `schedule`; null where there is nothing to choose: without a profile, for a schedule as written and
  * for rewrites; where none is given also for host programs, which are run as they are written, with `streams`, and where
- * nothing can be chosen with the given options. `layers`: of the source, of which only few are to be compiled.
+ * nothing can be chosen with the given options. `layers`: of the source, of which only few are to be compiled. `known`:
+ * regions of other programs, to which those of this one are added.
  */
 export function chooseFor(
   schedule: Schedule | undefined,
@@ -72,12 +77,13 @@ export function chooseFor(
   options: ChooseOptions,
   profile: MachineProfile | null,
   layers: FewerLayers | null = null,
+  known: KnownRegions = new Map(),
 ): ScheduleChoice<AnyCompilation> | null {
   if (profile === null) return null;
-  if (schedule === "auto") return chooseLayers(source, options, profile, layers);
+  if (schedule === "auto") return chooseLayers(source, options, profile, layers, known);
   if (schedule !== undefined || options.streams !== undefined || !isFusionSource(source)) return null;
   try {
-    return chooseLayers(source, options, profile, layers);
+    return chooseLayers(source, options, profile, layers, known);
   } catch (error) {
     // What is wrong with the program, compiling it says.
     if (error instanceof DiagnosticError) return null;
@@ -103,12 +109,13 @@ function chooseByRegion(
   options: ChooseOptions,
   profile: MachineProfile,
   layers: FewerLayers | null,
+  known: KnownRegions,
 ): ScheduleChoice<AnyCompilation> | null {
   if (!isFusionSource(source)) return null;
   requireNoSchedule(options);
   const settling = toSettle(source, layers, loweringOf(options));
   if (settling === null) return null;
-  const distinct = chooseDistinct(settling.all ?? settling.layers.more, options, profile);
+  const distinct = chooseDistinct(settling.all ?? settling.layers.more, options, profile, known);
   return distinct === null ? null : settle(settling, distinct, options, profile);
 }
 
@@ -146,6 +153,7 @@ function chooseDistinct(
   { placed, regions, keys }: FoundRegions,
   options: ChooseOptions,
   profile: MachineProfile,
+  known: KnownRegions,
 ): readonly DistinctRegion[] | null {
   const { onProgress, ...others } = options;
   const ofRegion = withPlaced(placed, others);
@@ -153,6 +161,11 @@ function chooseDistinct(
   for (const [position, region] of regions.entries()) {
     const key = at(keys, position);
     if (distinct.has(key)) continue;
+    const before = known.get(key);
+    if (before !== undefined) {
+      distinct.set(key, { ...before, region });
+      continue;
+    }
     const { fusion } = regionFusion(placed, region);
     const listening: Pick<ChooseOptions, "onProgress"> =
       onProgress === undefined
@@ -164,12 +177,10 @@ function chooseDistinct(
     const apart = candidates.map((each) => ({ ...each, assumptions: [] }));
     const { picked, considered: ordered, reason } = decide(apart);
     const { candidate: chosen, milliseconds } = picked;
-    distinct.set(key, {
-      region,
-      key,
-      choice: { chosen, milliseconds, considered: ordered, reason },
-      assumptions,
-    });
+    const choice = { chosen, milliseconds, considered: ordered, reason };
+    const found: DistinctRegion = { region, key, choice, assumptions };
+    distinct.set(key, found);
+    known.set(key, found);
   }
   return [...distinct.values()];
 }
