@@ -89,18 +89,58 @@ function serial({ domain }: Tensor): Tensor["domain"]["logical"] {
 function streamEdits(tensor: Tensor, chunks: number, name: string): readonly AnnotationEdit[] {
   const { loop } = tensor.domain;
   const stream = loop.findIndex(({ parallelType }) => parallelType === "Stream");
+  const other = stream < 0 ? null : withoutStream(tensor, stream, name);
+  const bare = other?.tensor ?? tensor;
   const unset: AnnotationEdit["apply"] = (data) =>
     withTensor(data, parallelizeAxis(at(data.tensors, tensor.id), at(loop, stream).id, "Serial", call("parallelize")));
-  const without = stream < 0 ? [] : [{ text: `leave out the Stream of ${name}`, apply: unset }];
-  const moved = loop.flatMap((_, position): readonly AnnotationEdit[] => {
-    const cut = cutEdit(tensor, name, position, "Stream", chunks);
+  const without = other === null ? [] : [{ text: `leave out the Stream of ${name}`, apply: unset }];
+  const moved = bare.domain.loop.flatMap((_, position): readonly AnnotationEdit[] => {
+    const cut = cutEdit(bare, name, position, "Stream", chunks);
     if (cut === null) return [];
-    if (stream < 0) return [cut];
-    const text = `${cut.text}, instead of its Stream on axis ${stream}`;
-    return [{ text, apply: (data) => cut.apply(unset(data)) }];
+    if (other === null) return [cut];
+    if (position === other.axis) return [];
+    return [{ text: other.text(cut.text), apply: (data) => cut.apply(withTensor(data, bare)) }];
   });
   return [...without, ...moved];
 }
+
+/** A tensor whose Stream goes to another axis. */
+interface WithoutStream {
+  readonly tensor: Tensor;
+  /** The axis that had Stream; its number is of `tensor`. */
+  readonly axis: number;
+  /** The edit, of the call that puts Stream on another axis. */
+  readonly text: (cut: string) => string;
+}
+
+/**
+ * The user's call is replaced where all of the tensor's cuts are in it. Other calls count axes after its split: they stay
+ * as they are, with its axis Serial.
+ */
+function withoutStream(tensor: Tensor, stream: number, name: string): WithoutStream {
+  const { logical, loop, transforms, allocation } = tensor.domain;
+  const { id } = at(loop, stream);
+  const serial = parallelizeAxis(tensor, id, "Serial", call("parallelize"));
+  const [split, ...others] = transforms;
+  if (split === undefined) {
+    return { tensor: serial, axis: stream, text: (cut) => `${cut} in place of ${name}.axis(${stream})${toStream}` };
+  }
+  if (split.kind === "merge" || split.outer !== id || others.length > 0 || allocation !== null) {
+    const first = `${name}.axis(${stream}).parallelize("Serial")`;
+    return { tensor: serial, axis: stream, text: (cut) => `${first}; ${cut}, after the other calls on ${name}` };
+  }
+  const axis = logical.findIndex((each) => each.id === split.input);
+  const made = split.innerSplit
+    ? `split(${axis}, ${split.factor}).axis(${axis})`
+    : `outerSplit(${axis}, ${split.factor})`;
+  return {
+    tensor: { ...tensor, domain: plainDomain(logical) },
+    axis,
+    text: (cut) => `${cut} in place of ${name}.${made}${toStream}`,
+  };
+}
+
+const toStream = '.parallelize("Stream")';
 
 /**
  * Of a tensor without annotations: the mesh of a neighbour, with a DID type of it on each axis, alone and beside chunks
