@@ -72,10 +72,12 @@ export interface TensorOrigin {
   readonly source?: CallSite;
   /** The calls that placed it, or the user's tensor that it was made from, in loops, devices and memory. */
   readonly annotations?: readonly Annotation[];
+  /** The call that put Stream on the tensor that this one has it from. */
+  readonly streamOf?: Annotation;
 }
 
 export interface Annotation {
-  /** `setDeviceMesh`, `axis(0).parallelize("Stream")` */
+  /** `setDeviceMesh`, `axis(0).parallelize("Stream")`; of another tensor's Stream, `Stream as on x` */
   readonly call: string;
   readonly source: CallSite;
 }

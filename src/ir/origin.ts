@@ -5,7 +5,7 @@
  */
 import { type Diagnostic, DiagnosticError, type MentionedTensor } from "../diagnostics/diagnostic.ts";
 import { siteText } from "../support/call-site.ts";
-import type { Relation, Tensor, TensorOrigin } from "./domain.ts";
+import type { Annotation, Relation, Tensor, TensorOrigin } from "./domain.ts";
 
 /** The origin of a tensor made from `tensor`. A tensor of a pass passes its own relation on. */
 export function derivedOrigin(
@@ -28,6 +28,14 @@ export function spokenName({ origin }: Pick<Tensor, "origin">): string | null {
 function related(name: string | undefined, origin: TensorOrigin | undefined): string | null {
   if (name === undefined) return null;
   return origin?.relation === undefined ? name : `${origin.relation} of ${name}`;
+}
+
+/** The user's call that put Stream on the tensor, or on the one that it has Stream from; for messages. */
+export function streamCallOf(tensor: Pick<Tensor, "id" | "origin">): Annotation | undefined {
+  const { annotations = [], streamOf } = tensor.origin ?? {};
+  const own = annotations.find(({ call }) => call.endsWith('.parallelize("Stream")'));
+  if (own === undefined) return streamOf;
+  return { call: `Stream as on ${spokenName(tensor) ?? `T${tensor.id}`}`, source: own.source };
 }
 
 /** The text with names instead of numbers: `hidden = linear(x, T3)` of `T4 = linear(T0, T3)`. */
@@ -55,8 +63,10 @@ export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonl
   const texts = [place !== undefined && "text" in place ? place.text : "", message, found, ...notes];
   const all = mentioned(texts).flatMap((id): readonly MentionedTensor[] => {
     const name = spokenName(tensors[id] ?? {});
-    const { source, annotations = [] } = tensors[id]?.origin ?? {};
-    const placed = annotated ? annotations.map((each) => ({ ...each, source: siteText(each.source) })) : [];
+    const { source, annotations = [], streamOf } = tensors[id]?.origin ?? {};
+    const hasStream = tensors[id]?.domain.loop.some(({ parallelType }) => parallelType === "Stream") === true;
+    const calls = hasStream && streamOf !== undefined ? [...annotations, streamOf] : annotations;
+    const placed = annotated ? calls.map((each) => ({ ...each, source: siteText(each.source) })) : [];
     if (name === null && source === undefined) return [];
     return [
       {

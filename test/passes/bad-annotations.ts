@@ -249,6 +249,22 @@ export const badAnnotations: readonly BadAnnotation[] = [
     },
   },
   {
+    what: "Stream in each device's share of an input, for a sum over devices that has it from there",
+    code: "stream-on-split-axis",
+    devices: 2,
+    help: /^split the axis by the number of chunks first, and its inner part by the devices/u,
+    program: (f, isFixed) => {
+      const [x, w, v] = [f.input([8, 4]), f.input([6, 4]), f.input([4, 6])];
+      on(two, x, w, v);
+      w.outerSplit(0, 2).parallelize("DIDx");
+      v.outerSplit(1, 2).parallelize("DIDx");
+      if (isFixed) x.outerSplit(0, 2).parallelize("Stream");
+      x.outerSplit(isFixed ? 1 : 0, 2).parallelize("DIDx");
+      if (!isFixed) x.outerSplit(1, 2).parallelize("Stream"); // here
+      return add(x, linear(relu(linear(x, w)), v));
+    },
+  },
+  {
     what: "Stream on a merged axis",
     code: "stream-on-split-axis",
     devices: 1,

@@ -1,10 +1,20 @@
 /** Gives one tensor the mesh and the parallel types of another one, by the axes that an op maps to one another. */
-import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import {
+  isDID,
+  type IterDomain,
+  type ParallelType,
+  type Tensor,
+  type TensorDomain,
+  type TensorId,
+} from "../../ir/domain.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { AxisPair } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { streamCallOf } from "../../ir/origin.ts";
 import { type CutAxis, cutOf, dividesEvenly, inParts, isCut, rescaled, withTypes } from "../../ir/parts.ts";
 import { shardsOf } from "../../ir/shards.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import type { TensorEdit } from "../edit/tensor-edit.ts";
 import { reshapedAxes } from "../routes/local-reshape.ts";
@@ -40,7 +50,7 @@ export function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor,
     cut.parts.slice(0, -1).some(({ type }) => type === "Serial") && !isContracted(at(axes, i), made.id, cut);
   if (cuts === null || cuts.some(isApart)) return;
   const domain = axes.reduce((cut, axis, i) => addParts(edit, cut, axis, at(cuts, i)).domain, made.domain);
-  edit.tensors[made.id] = { ...made, domain, mesh: source.mesh };
+  edit.tensors[made.id] = placedAs(source, made, domain, source.mesh);
 }
 
 /** Cuts what ops make of tensors that have been cut since they were as in `before`, where nothing cuts it yet. */
@@ -129,5 +139,12 @@ export function follow(
     for (const type of sharded.added) taken.add(type);
   }
   if (domain === tensor.domain && (tensor.mesh !== null || mesh === null)) return;
-  edit.tensors[target] = { ...tensor, domain, mesh: tensor.mesh ?? mesh };
+  edit.tensors[target] = placedAs(source, tensor, domain, tensor.mesh ?? mesh);
+}
+
+/** The tensor with the domain and mesh; messages about its Stream name the call that put Stream on `source`. */
+function placedAs(source: Tensor, tensor: Tensor, domain: TensorDomain, mesh: DeviceMesh | null): Tensor {
+  const placed = { ...tensor, domain, mesh };
+  const streamOf = streamAxis(tensor) === null && streamAxis(placed) !== null ? streamCallOf(source) : undefined;
+  return streamOf === undefined ? placed : { ...placed, origin: { ...tensor.origin, streamOf } };
 }
