@@ -56,13 +56,13 @@ const cases: { readonly [name: string]: Case } = {
   "a tensor of a Fusion": {
     call: (h) => h.set(new Fusion().input([2])),
     code: "foreign-tensor",
-    message: /T0 belongs to another program/u,
-    place: "set(T0)",
+    message: /the tensor belongs to another program/u,
+    place: "set(a tensor of another program)",
   },
   "an output of another builder": {
     call: (h, x) => h.set(x, { out: new HostProgramBuilder().tensor([4, 3]) }),
     code: "foreign-tensor",
-    message: /T0 belongs to another program/u,
+    message: /the tensor belongs to another program/u,
     place: "set(T0)",
   },
   "what is no tensor": {

@@ -2,12 +2,14 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
+import { gradients } from "../../src/ir/api/gradients.ts";
 import type { IterDomain } from "../../src/ir/api/iter-domain.ts";
 import {
   add,
   amax,
   broadcast,
   cast,
+  dropout,
   linear,
   matmul,
   neg,
@@ -260,24 +262,53 @@ const cases: readonly Case[] = [
     "a foreign operand",
     (f) => matmul(f.input([4, 4]), new Fusion().input([4, 4])),
     "foreign-tensor",
-    "matmul(T0, T0)",
+    "matmul(T0, a tensor of another program)",
     /a tensor of another Fusion/,
   ],
   [
     "a foreign operand with a name",
     (f) => matmul(f.input([4, 4]), new Fusion().input([4, 4]).named("bias")),
     "foreign-tensor",
-    "matmul(T0, T0)",
+    "matmul(T0, bias of another program)",
     /bias of another Fusion/,
   ],
   [
     "a foreign operand to cast",
     (f) => add(f.input([4]), new Fusion().input([4], "half")),
     "foreign-tensor",
-    "add(T0, T0)",
+    "add(T0, a tensor of another program)",
     /a tensor of another/,
   ],
-  ["a foreign output", (f) => f.output(new Fusion().input([4])), "foreign-tensor", "output(T0)", /a tensor of another/],
+  [
+    "a foreign output",
+    (f) => f.output(new Fusion().input([4])),
+    "foreign-tensor",
+    "output(a tensor of another program)",
+    /a tensor of another/,
+  ],
+  [
+    "a foreign output with a name, and an input of that number",
+    (f) => {
+      f.output(f.input([4]).named("x"), { alias: new Fusion().input([4]).named("old") });
+    },
+    "foreign-tensor",
+    "output(T0, old of another program)",
+    "old of another Fusion",
+  ],
+  [
+    "a foreign seed",
+    (f) => dropout(f.input([4]), 0.5, new Fusion().input([], "int64").named("seed")),
+    "foreign-tensor",
+    "dropout(T0, 0.5, seed of another program)",
+    "seed of another Fusion",
+  ],
+  [
+    "a gradient of a foreign tensor",
+    (f) => gradients(f, { of: [sum(f.input([4]), [0])], wrt: [new Fusion().input([4]).named("w")] }),
+    "foreign-tensor",
+    "gradients({ of: [T1], wrt: [w of another program] })",
+    "w of another Fusion",
+  ],
   [
     "an output twice",
     (f) => {
@@ -495,4 +526,13 @@ describe("mistakes in a fusion", () => {
     expect(() => a.split(0, 0)).toThrow();
     expect(f.data()).toEqual(before);
   });
+});
+
+it("an output twice is named", () => {
+  const f = new Fusion();
+  const y = set(f.input([4])).named("y");
+  f.output(y);
+  expect(() => {
+    f.output(y);
+  }).toThrow("y is already an output\n  at: output(y)");
 });

@@ -13,9 +13,9 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { resolveMarks } from "../../ir/api/fusion-builder.ts";
-import { requireTensor } from "../../ir/api/handle.ts";
+import { argumentOf, requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { allocationSize } from "../../ir/domain.ts";
+import { allocationSize, type TensorId } from "../../ir/domain.ts";
 import { call } from "../../ir/ops/call.ts";
 import { constant, type Scalar, binary, named, type ScalarOp } from "../../ir/scalar/scalar.ts";
 import { makeId, at, invariant, keysOf } from "../../support/invariant.ts";
@@ -73,12 +73,12 @@ export class HostProgramBuilder extends HostComputations {
 
   /** Makes `tensor` the next output. It may be an input, too. Throws `foreign-tensor`. */
   output(tensor: TensorView): void {
-    this.state.tensors.outputs.push(ownId(this.state, tensor, call("output", { tensor: tensor.id })));
+    this.state.tensors.outputs.push(this.#own("output", tensor));
   }
 
   /** Allocates `tensor`. At run time it does nothing if the tensor is already bound. Throws `foreign-tensor`. */
   allocate(tensor: TensorView, { zeroInit = false }: { readonly zeroInit?: boolean } = {}): TensorView {
-    const id = ownId(this.state, tensor, call("allocate", { tensor: tensor.id }));
+    const id = this.#own("allocate", tensor);
     const memory = tensor.memoryType === "symmetric" ? "symmetric" : "global";
     append(this.state, {
       kind: "Allocate",
@@ -95,7 +95,7 @@ export class HostProgramBuilder extends HostComputations {
   deallocate(tensor: TensorView): void {
     append(this.state, {
       kind: "Deallocate",
-      tensor: ownId(this.state, tensor, call("deallocate", { tensor: tensor.id })),
+      tensor: this.#own("deallocate", tensor),
     });
   }
 
@@ -164,7 +164,7 @@ export class HostProgramBuilder extends HostComputations {
     { input, output, team, root, reduceOp, backend = "nccl" }: CommunicationOptions,
   ): Communication {
     for (const [operand, tensor] of [input, output].entries()) requireTensor(tensor, "communication", operand);
-    const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
+    const place = call("communication", type, ...[input, output].map((each) => argumentOf(each, this.state.tensors)));
     requireOneOf(keysOf(collectives), type, "a type of communication", place);
     if (reduceOp !== undefined) requireOneOf(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
     requireOneOf(keysOf(backendNames), backend, "a communicator backend", place);
@@ -230,10 +230,16 @@ export class HostProgramBuilder extends HostComputations {
     append(this.state, { kind: "Wait", target: posted.id });
   }
 
+  /** Throws `foreign-tensor`, `bad-argument`. */
+  #own(method: string, tensor: TensorView): TensorId {
+    requireTensor(tensor, method, 0);
+    return ownId(this.state, tensor, call(method, argumentOf(tensor, this.state.tensors)));
+  }
+
   /** A send or receive that is not posted yet. */
   #peer(type: "send" | "recv", buffer: TensorView, { peer, backend = "nccl" }: PeerOptions): P2PCommunication {
     requireTensor(buffer, type, 0);
-    const place = call(type, { tensor: buffer.id });
+    const place = call(type, argumentOf(buffer, this.state.tensors));
     requireOneOf(["send", "recv"], type, "a type of point-to-point communication", place);
     requireOneOf(keysOf(backendNames), backend, "a communicator backend", place);
     return this.#numbered({

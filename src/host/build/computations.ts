@@ -1,6 +1,6 @@
 /** The computations of a HostProgramBuilder. Each method appends one statement to the current scope. */
 import { requireDType } from "../../ir/api/fusion.ts";
-import { requireTensor } from "../../ir/api/handle.ts";
+import { argumentOf, requireTensor } from "../../ir/api/handle.ts";
 import type { BinaryOperand } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type AxisShape, withoutReductions } from "../../ir/domain.ts";
@@ -31,7 +31,8 @@ export class HostComputations {
    * `foreign-tensor`, `shape-mismatch`, `dtype-mismatch`.
    */
   select(input: TensorView, axis: number, index: ScalarLike, { out }: OutputOption = {}): TensorView {
-    const place = call("select", { tensor: input.id }, axis, scalarText(index));
+    requireTensor(input, "select", 0);
+    const place = call("select", argumentOf(input, this.state.tensors), axis, scalarText(index));
     const source = ownId(this.state, input, place);
     const { dtype, mesh, domain } = input.data();
     const position = resolveAxis(axis, domain.logical.length, place);
@@ -270,7 +271,8 @@ function compute(
   operands.forEach((operand, i) => {
     requireTensor(operand, method, i);
   });
-  const place = call(method, ...operandArguments(operands, scalar), ...args);
+  const shown = operands.map((operand) => argumentOf(operand, state.tensors));
+  const place = call(method, ...operandArguments(shown, scalar), ...args);
   const inputs = operands.map((operand) => ownId(state, operand, place));
   const tensors = operands.map((operand) => operand.data());
   const spec = specOf(place);

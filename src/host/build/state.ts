@@ -4,7 +4,7 @@
  */
 import { createFusionBuilder, type FusionBuilder, makeAxes, markTensor } from "../../ir/api/fusion-builder.ts";
 import { requireDType } from "../../ir/api/fusion.ts";
-import { internals, requireTensor } from "../../ir/api/handle.ts";
+import { foreignText, internals, requireTensor } from "../../ir/api/handle.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import { type AxisShape, plainDomain, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -64,8 +64,8 @@ export function toScalar(value: ScalarLike): Scalar {
 export function ownId(state: BuilderState, tensor: TensorView, place: Call): TensorId {
   requireTensor(tensor, place.text.split("(", 1)[0] ?? "", 0);
   if (tensor[internals].builder === state.tensors) return tensor.id;
-  return reject(place, "foreign-tensor", `T${tensor.id} belongs to another program`, {
-    found: `T${tensor.id} of a Fusion or of another HostProgramBuilder`,
+  return reject(place, "foreign-tensor", "the tensor belongs to another program", {
+    found: foreignText(tensor, "program"),
     expected: "tensors of this HostProgramBuilder",
     help: "make the tensor with input() or tensor() of this builder",
   });

@@ -5,6 +5,7 @@
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { argumentOf, requireTensor } from "../../ir/api/handle.ts";
 import { type Call, call } from "../../ir/ops/call.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { binary, constant, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
@@ -19,7 +20,10 @@ export function postUnit(
   inputs: readonly TensorView[],
   outputs: readonly TensorView[] | undefined,
 ): readonly TensorView[] {
-  const place = call("postOnStream", ...inputs.map(({ id }) => ({ tensor: id })));
+  inputs.forEach((input, i) => {
+    requireTensor(input, "postOnStream", i);
+  });
+  const place = call("postOnStream", ...inputs.map((input) => argumentOf(input, state.tensors)));
   const ids = inputs.map((input) => ownId(state, input, place));
   const extents = extentsOf(fusion, inputs);
   const unit = unitFor(state, fusion, extents);

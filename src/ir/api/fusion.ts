@@ -7,7 +7,7 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/invariant.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { type Call, call, reject, requireExtent, shapeText } from "../ops/call.ts";
+import { type Call, call, callOn, reject, requireExtent, shapeText } from "../ops/call.ts";
 import { extentsDiffer } from "../scalar/fold.ts";
 import { type Extent, extentIn, extentText } from "./extent.ts";
 import {
@@ -19,7 +19,7 @@ import {
   markTensor,
   snapshotFusion,
 } from "./fusion-builder.ts";
-import { fusionState, internals, requireOwner, requireTensor } from "./handle.ts";
+import { argumentOf, fusionState, internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 
 /** Marks Fusions across copies of the package, where `instanceof` fails. */
@@ -68,7 +68,8 @@ export class Fusion {
    */
   output(tensor: TensorView, { alias }: OutputOptions = {}): void {
     requireTensor(tensor, "output", 0);
-    const place = call("output", { tensor: tensor.id }, ...(alias === undefined ? [] : [{ tensor: alias.id }]));
+    const shown = alias === undefined ? [tensor] : [tensor, alias];
+    const place = callOn(this.#builder.tensors, "output", () => shown.map((each) => argumentOf(each, this.#builder)));
     requireOwner(tensor, this.#builder, "the output", place);
     if (this.#builder.outputs.includes(tensor.id)) {
       reject(place, "bad-argument", `T${tensor.id} is already an output`, {

@@ -3,11 +3,11 @@ import { markCall, siteOf } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import type { Tensor, TensorId } from "../domain.ts";
 import { type Differentiated, differentiate } from "../gradients/differentiate.ts";
-import { type Call, call, reject, shapeText } from "../ops/call.ts";
+import { argumentText, type Call, call, callOn, reject, shapeText } from "../ops/call.ts";
 import { extentsDiffer } from "../scalar/fold.ts";
-import { growTo } from "./fusion-builder.ts";
+import { type FusionBuilder, growTo } from "./fusion-builder.ts";
 import type { Fusion } from "./fusion.ts";
-import { fusionState, requireOwner, requireTensor } from "./handle.ts";
+import { argumentOf, fusionState, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 
 export interface GradientRequest {
@@ -53,8 +53,9 @@ export function jointOf(fusion: Fusion, request: GradientRequest): Differentiate
   all.forEach((tensor, i) => {
     requireTensor(tensor, "gradients", i);
   });
-  const place = { ...callText(request), tensors: builder.tensors };
-  for (const tensor of all) requireOwner(tensor, builder, `T${tensor.id}`, place);
+  const place = callIn(builder, request);
+  for (const [name, list] of Object.entries(lists))
+    for (const tensor of list) requireOwner(tensor, builder, `a tensor of \`${name}\``, place);
   const given = cotangentsOf(of, cotangents, place);
   const before = fusion.data();
   const ids = (tensors: readonly TensorView[]): readonly TensorId[] => tensors.map(({ id }) => id);
@@ -82,9 +83,10 @@ function requireList(list: unknown, name: string): void {
   });
 }
 
-function callText({ of, wrt }: GradientRequest): Call {
-  const list = (tensors: readonly TensorView[]): string => `[${tensors.map(({ id }) => `T${id}`).join(", ")}]`;
-  return call("gradients", { code: `{ of: ${list(of)}, wrt: ${list(wrt)} }` });
+function callIn(builder: FusionBuilder, { of, wrt }: GradientRequest): Call {
+  const list = (tensors: readonly TensorView[]): string =>
+    `[${tensors.map((tensor) => argumentText(argumentOf(tensor, builder))).join(", ")}]`;
+  return callOn(builder.tensors, "gradients", () => [{ code: `{ of: ${list(of)}, wrt: ${list(wrt)} }` }]);
 }
 
 function cotangentsOf(

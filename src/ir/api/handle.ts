@@ -37,13 +37,24 @@ export function commonBuilder(operands: readonly TensorHandle[], place: Call): F
   return builder;
 }
 
+type ShownTensor = { readonly tensor: TensorId } | { readonly code: string };
+
+/** A tensor in the text of a call. Numbers are those of the call's program: a tensor of another one has its name. */
+export function argumentOf(tensor: TensorHandle, builder: FusionBuilder): ShownTensor {
+  const { builder: own, id } = tensor[internals];
+  return own === builder ? { tensor: id } : { code: foreignText(tensor, "program") };
+}
+
+/** `x of another Fusion` */
+export function foreignText(tensor: TensorHandle, program: "Fusion" | "program"): string {
+  return `${spokenName(tensorOf(tensor)) ?? "a tensor"} of another ${program}`;
+}
+
 /** Throws `foreign-tensor`. */
 export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what: string, place: Call): void {
-  const { builder: own, id } = tensor[internals];
-  if (own === builder) return;
+  if (tensor[internals].builder === builder) return;
   reject(place, "foreign-tensor", `${what} belongs to another Fusion`, {
-    // Numbers in messages are those of this Fusion.
-    found: `${spokenName(at(own.tensors, id)) ?? "a tensor"} of another Fusion`,
+    found: foreignText(tensor, "Fusion"),
     expected: "tensors of one Fusion",
     help: "make it an input of this Fusion",
   });

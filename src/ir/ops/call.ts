@@ -40,7 +40,7 @@ function callText(name: string, args: readonly CallArgument[]): string {
   return `${name}(${args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ")})`;
 }
 
-function argumentText(arg: Exclude<CallArgument, undefined>): string {
+export function argumentText(arg: Exclude<CallArgument, undefined>): string {
   if (arg === null) return "null";
   if (typeof arg === "string") return JSON.stringify(arg);
   if (typeof arg === "number") return String(arg);

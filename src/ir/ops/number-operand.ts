@@ -6,7 +6,6 @@
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { ScalarType } from "../../numerics/scalar/expression.ts";
 import type { Value } from "../../numerics/tensor/host-tensor.ts";
-import type { TensorId } from "../domain.ts";
 import { type Call, call, type CallArgument, reject } from "./call.ts";
 
 export interface NumberOperand<Position extends number = 0 | 1> {
@@ -47,10 +46,9 @@ export function splitOperands<T extends object>(
 
 /** A call's operands as diagnostics show them: the tensors, and the number where it stands. */
 export function operandArguments(
-  tensors: readonly { readonly id: TensorId }[],
+  shown: readonly CallArgument[],
   scalar?: NumberOperand<number>,
 ): readonly CallArgument[] {
-  const shown = tensors.map(({ id }): CallArgument => ({ tensor: id }));
   return scalar === undefined ? shown : shown.toSpliced(scalar.position, 0, { code: scalar.text });
 }
 

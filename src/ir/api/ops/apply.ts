@@ -7,7 +7,7 @@ import { type OpSpec, outputsOf, type BinaryOpType, type TernaryOpType } from ".
 import type { Scalar } from "../../scalar/scalar.ts";
 import { type Extent, extentIn } from "../extent.ts";
 import { addOp, type FusionBuilder, markTensor } from "../fusion-builder.ts";
-import { commonBuilder, internals, requireTensor } from "../handle.ts";
+import { argumentOf, commonBuilder, internals, requireTensor } from "../handle.ts";
 import { TensorView } from "../tensor-view.ts";
 import { promoteDTypes, requireComputed, requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryFunctions } from "../../ops/functions/binary.ts";
@@ -51,8 +51,8 @@ export function callOf(name: string, operands: readonly TensorView[], ...args: r
   operands.forEach((operand, i) => {
     requireTensor(operand, name, i);
   });
-  const { tensors } = at(operands, 0)[internals].builder;
-  return callOn(tensors, name, () => [...operands.map((operand) => ({ tensor: operand.id })), ...args]);
+  const { builder } = at(operands, 0)[internals];
+  return callOn(builder.tensors, name, () => [...operands.map((operand) => argumentOf(operand, builder)), ...args]);
 }
 
 export function castTo(tensor: TensorView, to: DType, place: Call): TensorView {
@@ -81,8 +81,9 @@ export function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): Te
   tensors.forEach((tensor, i) => {
     requireTensor(tensor, op, number.scalar?.position === 0 ? 1 : i);
   });
-  const { tensors: all } = at(tensors, 0)[internals].builder;
-  const place = callOn(all, op, () => operandArguments(tensors, number.scalar));
+  const { builder } = at(tensors, 0)[internals];
+  const shown = (): readonly CallArgument[] => tensors.map((tensor) => argumentOf(tensor, builder));
+  const place = callOn(builder.tensors, op, () => operandArguments(shown(), number.scalar));
   commonBuilder(tensors, place);
   for (const { dtype } of tensors) requireComputed(dtype, place);
   const first = at(tensors, 0);
@@ -119,10 +120,10 @@ export function ternary(
   const values: readonly BinaryOperand[] = swapped ? [b, a] : [a, b];
   const tensors = [condition, ...values.flatMap((value) => (isNumber(value) ? [] : [value]))];
   for (const [i, tensor] of tensors.entries()) requireTensor(tensor, op, i);
-  const shown = values.map((value): CallArgument =>
-    isNumber(value) ? { code: numberText(value) } : { tensor: value.id },
+  const { builder } = condition[internals];
+  const place = callOn(builder.tensors, op, () =>
+    [condition, ...values].map((value) => (isNumber(value) ? { code: numberText(value) } : argumentOf(value, builder))),
   );
-  const place = callOn(condition[internals].builder.tensors, op, () => [{ tensor: condition.id }, ...shown]);
   commonBuilder(tensors, place);
   for (const { dtype } of tensors) requireComputed(dtype, place);
   const scalar: NumberOperand<1 | 2> | undefined = isNumber(b)

@@ -7,7 +7,7 @@ import { constant } from "../../scalar/scalar.ts";
 import { iotaSpec } from "../../ops/kinds/creation.ts";
 import { type Extent, extentText } from "../extent.ts";
 import type { FusionBuilder } from "../fusion-builder.ts";
-import { commonBuilder, internals, requireTensor } from "../handle.ts";
+import { argumentOf, commonBuilder, internals, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, applyIn, castTo, extentsIn } from "./apply.ts";
 import { mark } from "./compositions/compose.ts";
@@ -40,8 +40,12 @@ export function uniform(seed: TensorView, shape: readonly Extent[], options?: Ra
 export function dropout(x: TensorView, p: number, seed: TensorView, options?: RandomOptions): TensorView {
   requireTensor(x, "dropout", 0);
   requireTensor(seed, "dropout", 2);
-  const { tensors } = x[internals].builder;
-  const place = callOn(tensors, "dropout", () => [{ tensor: x.id }, { code: String(p) }, { tensor: seed.id }]);
+  const { builder } = x[internals];
+  const place = callOn(builder.tensors, "dropout", () => [
+    { tensor: x.id },
+    { code: String(p) },
+    argumentOf(seed, builder),
+  ]);
   requireDropout(p, seed, place);
   const limit = Math.floor((1 - p) * 2 ** 32);
   commonBuilder([x, seed], place);
