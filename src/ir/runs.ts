@@ -1,9 +1,10 @@
 /** Sets of indices of an axis, as runs. */
 import { at } from "../support/invariant.ts";
-import { type TensorId, withoutReductions } from "./domain.ts";
+import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "./domain.ts";
 import type { FusionData } from "./fusion-data.ts";
 import type { Op } from "./ops/op.ts";
 import { rowOf } from "./ops/rows.ts";
+import { constantValue } from "./scalar/fold.ts";
 import { evaluateExtent, type Sizes } from "./sizes.ts";
 
 /** The indices from `start` to `stop` - 1. */
@@ -157,8 +158,12 @@ export function givenTo<T>(
 
 // Which inputs are indices, and of how long an axis: random indices below that read what a program reads.
 
-/** By position among the inputs: the shortest extent that the input indexes, itself or through views and casts. */
+/**
+ * By position among the inputs: the shortest extent that the input indexes, itself or through views and casts. Of an axis
+ * whose end a mask leaves out, as of classes that are padded, the part before that.
+ */
 export function indexLimits({ tensors, ops, inputs }: FusionData, sizes: Sizes): ReadonlyMap<number, number> {
+  const producers = new Map(ops.map((op) => [op.output, op]));
   const limits = new Map<TensorId, number>();
   const limit = (id: TensorId, extent: number): void => {
     limits.set(id, Math.min(extent, limits.get(id) ?? Infinity));
@@ -180,7 +185,8 @@ export function indexLimits({ tensors, ops, inputs }: FusionData, sizes: Sizes):
     }
     if (!readsIndices(op)) continue;
     const { extent } = at(withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical), op.axis);
-    limit(at(op.inputs, 1), evaluateExtent(extent, sizes));
+    const unmasked = unmaskedExtent(at(op.inputs, 0), op.axis, tensors, producers) ?? Infinity;
+    limit(at(op.inputs, 1), Math.min(evaluateExtent(extent, sizes), unmasked));
   }
   return new Map(
     inputs.flatMap((id, i): readonly [number, number][] => {
@@ -188,6 +194,28 @@ export function indexLimits({ tensors, ops, inputs }: FusionData, sizes: Sizes):
       return own === undefined ? [] : [[i, own]];
     }),
   );
+}
+
+/** n of `where(iota < n, x, number)` along the axis; null without such a mask. */
+function unmaskedExtent(
+  id: TensorId,
+  axis: number,
+  tensors: readonly Tensor[],
+  producers: ReadonlyMap<TensorId, Op>,
+): number | null {
+  const masked = producers.get(id);
+  if (masked?.kind === "Cast") return unmaskedExtent(at(masked.inputs, 0), axis, tensors, producers);
+  if (masked?.kind !== "Ternary" || masked.op !== "where" || masked.scalar?.position !== 2) return null;
+  const condition = at(masked.inputs, 0);
+  const axes = withoutReductions(at(tensors, condition).domain.logical);
+  if (!axes.every((each, i) => isUnitAxis(each) === (i !== axis))) return null;
+  let less = producers.get(condition);
+  while (less !== undefined && rowOf(less).isView) less = producers.get(at(less.inputs, 0));
+  if (less?.kind !== "Binary" || less.op !== "lt" || less.scalar?.position !== 1) return null;
+  const counted = producers.get(at(less.inputs, 0));
+  const isCount = counted?.kind === "Iota" && constantValue(counted.start) === 0 && constantValue(counted.step) === 1;
+  const count = Number(less.scalar.text);
+  return isCount && count >= 1 ? Math.ceil(count) : null;
 }
 
 /** Whether the op's second operand has indices along its axis of the first. */

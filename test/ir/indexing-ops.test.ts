@@ -1,7 +1,19 @@
 /** Ops that read and add at indices: their shapes and dtypes, and the calls that they refuse. */
 import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { cast, embedding, expand, gather, indexSelect, scatterAdd, unsqueeze } from "../../src/ir/api/ops.ts";
+import {
+  cast,
+  crossEntropy,
+  embedding,
+  expand,
+  gather,
+  indexSelect,
+  iota,
+  lt,
+  scatterAdd,
+  unsqueeze,
+  where,
+} from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { indexLimits } from "../../src/ir/runs.ts";
 import { diagnosticOf } from "./expect-diagnostic.ts";
@@ -55,6 +67,20 @@ describe("gather and scatterAdd", () => {
       message: "indices and source differ in shape",
     });
   });
+});
+
+it("indices do not reach classes that a mask leaves out, as padding", () => {
+  const limitsOf = (masked: (f: Fusion, logits: TensorView) => TensorView): ReadonlyMap<number, number> => {
+    const f = new Fusion();
+    const [logits, target] = [f.input([6, 12]), f.input([6], "int64")];
+    f.output(crossEntropy(masked(f, logits), target));
+    return indexLimits(f.data(), new Map());
+  };
+  const isClass = (f: Fusion, axis: number): TensorView => unsqueeze(lt(iota(f, axis === 0 ? 12 : 6), 4), axis);
+  expect(limitsOf((_, logits) => logits)).toEqual(new Map([[1, 12]]));
+  expect(limitsOf((f, logits) => where(isClass(f, 0), logits, -Infinity))).toEqual(new Map([[1, 4]]));
+  // A mask of rows.
+  expect(limitsOf((f, logits) => where(isClass(f, 1), logits, -Infinity))).toEqual(new Map([[1, 12]]));
 });
 
 it("indices among the inputs are known through views and casts", () => {

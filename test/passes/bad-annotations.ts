@@ -638,7 +638,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     code: "indexed-axis-gathered",
     devices: 4,
     isWarning: true,
-    help: /^give the inputs 12 instead of 10 /u,
+    help: /^give the inputs 12 instead of 10 \(a pad\(\) would gather it, too\)$/u,
     program: (f, isFixed) => {
       const [table, index] = [f.input([isFixed ? 12 : 10, 3]), f.input([6], "int64")]; // here
       on(four, table, index);
@@ -651,7 +651,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     code: "indexed-axis-gathered",
     devices: 4,
     isWarning: true,
-    help: /^give the inputs 12 instead of 10 /u,
+    help: /; if these are logits, read where\(unsqueeze\(lt\(iota\(f, 12\), 10\), 0\), T3, -Infinity\) in place of T3$/u,
     program: (f, isFixed) => {
       const [x, w, target] = [f.input([6, 3]), f.input([isFixed ? 12 : 10, 3]), f.input([6], "int64")];
       on(four, x, w, target);

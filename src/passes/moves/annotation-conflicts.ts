@@ -253,7 +253,7 @@ function gatheredIndices(
 ): Diagnostic | null {
   if (reader === null || !isInserted || !readsIndices(reader) || reader.inputs.indexOf(id) === 1) return null;
   const tensor = at(tensors, id);
-  const why = whyGathered(tensor, reader.axis);
+  const why = whyGathered(tensor, reader);
   if (why === null || !isIndexed(reader, id)) return null;
   const size = bytes === null ? "an unknown number of bytes" : count(bytes);
   const about: Diagnostic = { code: "indexed-axis-gathered", message: `T${id}` };
@@ -270,11 +270,17 @@ function gatheredIndices(
   };
 }
 
+interface WhyGathered {
+  readonly reason: string;
+  readonly help: string;
+}
+
 function isIndexed({ kind, inputs }: Op, id: TensorId): boolean {
   return id === inputs[0] || (kind === "ScatterAdd" && id === inputs[2]);
 }
 
-function whyGathered(tensor: Tensor, number: number): { readonly reason: string; readonly help: string } | null {
+function whyGathered(tensor: Tensor, reader: Op & { readonly axis: number }): WhyGathered | null {
+  const { kind, axis: number } = reader;
   const axis = at(withoutReductions(tensor.domain.logical), number);
   const [shard, ...others] = shardsOf(tensor).filter((each) => each.axis.id === axis.id);
   if (shard === undefined || shard.cut.parts.length === 1) return null;
@@ -293,10 +299,19 @@ function whyGathered(tensor: Tensor, number: number): { readonly reason: string;
     };
   }
   if (extent % devices === 0) return null;
+  const padded = Math.ceil(extent / devices) * devices;
+  const masked = `${maskText(tensor, number, padded, extent)} in place of T${tensor.id}`;
   return {
     reason: `its axis ${number} has ${extent} indices, which ${devices} devices cannot share equally`,
     help:
-      `give the inputs ${Math.ceil(extent / devices) * devices} instead of ${extent} (a pad() would gather it, too); ` +
-      `of logits, where() must make the rest -Infinity`,
+      `give the inputs ${padded} instead of ${extent} (a pad() would gather it, too)` +
+      (kind === "Gather" ? `; if these are logits, read ${masked}` : ""),
   };
+}
+
+/** Logits without the classes that pad them. `f` is the Fusion. */
+function maskText({ id, domain }: Tensor, axis: number, padded: number, extent: number): string {
+  const axes = withoutReductions(domain.logical).flatMap((_, i) => (i === axis ? [] : [i]));
+  const isClass = axes.reduce((text, i) => `unsqueeze(${text}, ${i})`, `lt(iota(f, ${padded}), ${extent})`);
+  return `where(${isClass}, T${id}, -Infinity)`;
 }
