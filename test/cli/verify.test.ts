@@ -112,6 +112,23 @@ describe("braid verify", () => {
     expect(await verify()).toBe(every);
   });
 
+  it.each([
+    ["of a program as written", true, []],
+    ["of a schedule that orders them by their memory", false, ["--backend", "cuda", "--schedule", "computeStreams=1"]],
+  ])("few layers stand for all %s: %s", async (_, stand, schedule) => {
+    const program = ["examples/hosts/llama.ts", "--on", "cuda", "--devices", "2", "--set", "LAYERS=14,BACKWARD=1"];
+    const verify = async (...flags: readonly string[]): Promise<string> => {
+      const { out, err } = await cli("verify", ...program, ...schedule, ...flags);
+      expect(err).toBe("");
+      return out.replace(/; [\d.]+ ms\n/, "\n");
+    };
+    const every = await verify("--verify", "full");
+    expect(every).toMatch(/^examples\/hosts\/llama.ts: ok; 2 devices, .*\n$/);
+    const layers = "layers: 10 of the equal ones are as the others; --verify full proves each\n";
+    expect(await verify()).toBe(`${stand ? layers : ""}${every}`);
+    if (stand) expect(JSON.parse(await verify("--json"))).toMatchObject({ ok: true, missingLayers: 10 });
+  });
+
   it("writes the repaired program, which verifies", async () => {
     const repaired = path.join(folder.path, "repaired.hir");
     const { status, out } = await cli("verify", racing, "--devices", "1", "--repair", repaired);

@@ -58,7 +58,7 @@ function statusOfFiles({ unwritten }: VerifyResult): ExitStatus {
 }
 
 function verifyText(
-  { file, flags, report, added, choice, milliseconds, written, replay }: VerifyResult,
+  { file, flags, report, added, choice, missingLayers, milliseconds, written, replay }: VerifyResult,
   { outColors }: Terminal,
 ): string {
   const { ok, findings, size } = report;
@@ -73,6 +73,9 @@ function verifyText(
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
     ...mendedBy((added ?? []).map((each) => addedText(each, size.ranks))),
     ...(choice === null ? [] : [`schedule: ${choice}`]),
+    ...(missingLayers === 0
+      ? []
+      : [`layers: ${missingLayers} of the equal ones are as the others; --verify full proves each`]),
     `${file}: ${verdict}${others.join("")}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
     ...(replay === null ? [] : [`replay: ${replay}`]),
@@ -101,6 +104,7 @@ function verifyDocument({
   report,
   added,
   choice,
+  missingLayers,
   milliseconds,
   written,
   replay,
@@ -112,6 +116,7 @@ function verifyDocument({
     params,
     options,
     scheduleChoice: choice ?? undefined,
+    missingLayers: missingLayers === 0 ? undefined : missingLayers,
     sizes: Object.fromEntries(sizes),
     ok: report.ok,
     size: report.size,

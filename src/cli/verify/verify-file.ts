@@ -24,10 +24,12 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { verifyReport } from "../../report/build/verify-report.ts";
 import { reasonText, systemReason } from "../../support/wording.ts";
-import type { VerifyReport } from "../../verify/verify.ts";
+import { type CompiledLayers, type FewerLayers, further, withFewerLayers } from "../../tune/regions/fewer-layers.ts";
+import { hasOneLayerMore } from "../../verify/layers.ts";
+import type { ProgramSize, VerifyReport } from "../../verify/verify.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
-import { buildProgram } from "../program/build-program.ts";
+import { buildProgram, warnOfAllLayers } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { type CompiledFile, compileFile } from "../program/compile-file.ts";
 import { isDumpFile, memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
@@ -53,7 +55,9 @@ export interface VerifyResult {
   readonly added: readonly AddedLine[] | null;
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
-  /** Time of record, link and verify. */
+  /** Equal layers that few others stood for. */
+  readonly missingLayers: number;
+  /** Time from lowering to the verdict. */
   readonly milliseconds: number;
   /** Paths of the written files. */
   readonly written: readonly string[];
@@ -74,39 +78,39 @@ export async function verifyFile(
   const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, options);
-  const {
-    source,
-    signature,
-    reference,
-    model,
-    params,
-    lineOf: linesOfDump,
-    text,
-    containers,
-  } = await buildProgram(file, flags, options, building);
+  // Findings name all ranks and layers, and a report draws them.
+  const isWhole = flags.full === "full" || flags.report !== undefined;
+  // A chosen schedule orders layers by the memory that all of them need.
+  const findLayers = isWhole || profile !== null ? undefined : withFewerLayers;
+  const built = await buildProgram(file, flags, options, building, findLayers);
+  const { source, signature, reference, model, params, lineOf: linesOfDump, text, containers, layers: fewer } = built;
   optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   if (flags.reference !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
-  step(`lowering for ${flags.devices} devices`);
-  // The choice lowers every candidate itself.
-  const lowered =
-    profile === null ? lowerAll(source, { ...loweringOn(options, flags.on), devices: flags.devices }) : source;
-  step("verifying");
   const start = performance.now();
   const verifying = { lineOf: linesOfDump, full: flags.full === "full", onProgress: step };
-  const verify = async (oneReplica: boolean): Promise<Verified> => {
+  const verify = async (oneReplica: boolean, layers: FewerLayers | null): Promise<Verified> => {
+    step(`lowering for ${flags.devices} devices`);
+    // The choice lowers every candidate itself, and what few layers are made of is lowered apart.
+    const isLowered = profile === null && layers === null;
+    const lowered = isLowered ? lowerAll(source, { ...loweringOn(options, flags.on), devices: flags.devices }) : source;
+    step("verifying");
     const compiling = { onProgress: step, oneReplica };
-    const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile, compiling);
-    return { checked: compiled.program === null ? compiled : withReport(compiled, verifying), choice };
+    const compiled = await compileFile(file, lowered, flags, given, sizes, profile, compiling, layers);
+    const { compiled: own, choice, layers: few } = compiled;
+    const checked = own.program === null ? own : withReport(own, verifying);
+    const one = few === null || checked.program === null ? checked.report.size : sizeOfLayers(few, checked, verifying);
+    return { checked, choice, layers: few, size: one && sizeOfRanks(one, checked.report, flags.devices) };
   };
-  // Findings name all ranks, and a report draws them.
-  const isWhole = flags.full === "full" || flags.report !== undefined;
-  const ofOne = isWhole ? null : await verify(true);
-  const { checked, choice } = ofOne !== null && saysAll(ofOne, flags.devices) ? ofOne : await verify(false);
+  let done = await verify(!isWhole, fewer);
+  if (done.size === null && done.layers !== null && done.checked.report.ok) done = await verify(true, null);
+  if (done.size === null) done = await verify(false, null);
+  if (done.layers === null) warnOfAllLayers(built, options, building);
+  const { checked, choice } = done;
   step("looking for the statements that are missing");
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
-  const ofRanks = ofAll(checked.report, flags.devices);
-  const report = repaired === null || flags.verbose ? ofRanks : { ...ofRanks, findings: repaired.findings };
+  const ofAll = { ...checked.report, size: done.size ?? checked.report.size };
+  const report = repaired === null || flags.verbose ? ofAll : { ...ofAll, findings: repaired.findings };
   const linesOf = ({ ranks, text, ...place }: AddedStatement): AddedLine => {
     const after = ranks.flatMap((rank) => lineBefore(checked.hosts, containers, rank, place) ?? []);
     return { ranks, statement: text, after: [...new Set(after)] };
@@ -151,6 +155,7 @@ export async function verifyFile(
     report,
     added,
     choice: choice === null ? null : reasonText(choice),
+    missingLayers: done.layers?.missing ?? 0,
     milliseconds,
     written,
     unwritten,
@@ -161,25 +166,43 @@ export async function verifyFile(
 interface Verified {
   readonly checked: Compilation | Unlinked;
   readonly choice: CompiledFile["choice"];
+  /** Null if all layers were verified. */
+  readonly layers: CompiledLayers | null;
+  /** Of all ranks and layers; null if what was verified does not stand for them. */
+  readonly size: ProgramSize | null;
 }
 
-/** Whether the proof is of all ranks, or of one replica without findings, which is that of all. */
-function saysAll({ checked: { report } }: Verified, devices: number): boolean {
-  return report.size.ranks === devices || report.findings.length === 0;
-}
-
-/** The size of all ranks, of which one replica was verified. */
-function ofAll(report: VerifyReport, devices: number): VerifyReport {
-  const { ranks, commands, streams, regions } = report.size;
+/** One replica without findings stands for all ranks. */
+function sizeOfRanks(size: ProgramSize, { findings }: VerifyReport, devices: number): ProgramSize | null {
+  const { ranks, commands, streams, regions } = size;
+  if (ranks === devices || ranks === 0) return size;
   const times = devices / ranks;
-  const size = { ranks: devices, commands: commands * times, streams: streams * times, regions: regions * times };
-  return ranks === devices || ranks === 0 ? report : { ...report, size };
+  const all = { ranks: devices, commands: commands * times, streams: streams * times, regions: regions * times };
+  return findings.length === 0 ? all : null;
 }
 
-function withReport(
-  compiled: AnyCompilation,
-  { lineOf, ...options }: { readonly lineOf: LineOf | null; readonly full: boolean; readonly onProgress: ProgressStep },
-): Compilation {
+/** Few layers without findings, and one more, stand for all if nothing else tells them apart. */
+function sizeOfLayers(
+  { few: { compilation }, missing }: CompiledLayers,
+  more: Compilation,
+  verifying: Verifying,
+): ProgramSize | null {
+  if (more.report.findings.length > 0) return null;
+  const few = withReport(compilation, verifying);
+  const isOneMore = (["recorded", "program"] as const).every((each) => hasOneLayerMore(few[each], more[each]));
+  if (few.report.findings.length > 0 || !isOneMore) return null;
+  const [own, others] = [more.report.size, few.report.size];
+  const all = (part: "commands" | "streams" | "regions"): number => further(others[part], own[part], missing);
+  return { ...own, commands: all("commands"), streams: all("streams"), regions: all("regions") };
+}
+
+interface Verifying {
+  readonly lineOf: LineOf | null;
+  readonly full: boolean;
+  readonly onProgress: ProgressStep;
+}
+
+function withReport(compiled: AnyCompilation, { lineOf, ...options }: Verifying): Compilation {
   return verified(compiled, { ...options, lineOf: lineOf ?? printedLines(compiled.hosts) });
 }
 

@@ -84,7 +84,7 @@ export const runRows = {
     flag: "verify",
     kind: oneOf(["on", "full"]),
     default: "on",
-    help: "full: verify every rank, even where one rank of each class stands for the others",
+    help: "full: verify every rank and layer, even where one of each class stands for the others",
   },
   blas: {
     ...run,
