@@ -5,6 +5,7 @@ import { createUnionFind } from "../../../support/union-find.ts";
 import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import type { Collective, PointToPointGroup, TransferId } from "../../command.ts";
 import type { LinkedTransfer, Participant, TransferEdge } from "../../program.ts";
+import { sameNumbers, type View } from "../../view.ts";
 import { relocateCollective, relocateGroup } from "../relocate.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
@@ -134,7 +135,7 @@ function matchGroups(
   const problems: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
   const pairs: Pairs = { sends: [], recvs: [] };
-  const { channels, next } = channelsOf(posted, ops);
+  const { channels, next } = channelsOf(posted, ops, lists.length);
   const ends = (first: number): readonly End[] => {
     const found: End[] = [];
     for (let op = first; op >= 0; op = at(next, op)) found.push(endOf(posted, ops, op));
@@ -143,7 +144,8 @@ function matchGroups(
   for (const { from, to, communicator, ...first } of channels) {
     let { send, recv } = first;
     for (; send >= 0 && recv >= 0; [send, recv] = [at(next, send), at(next, recv)]) {
-      const problem = viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
+      const isSame = sameBox(viewOf(posted, ops, send), viewOf(posted, ops, recv));
+      const problem = isSame ? null : viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
       if (problem === null) {
         pairs.sends.push(send);
         pairs.recvs.push(recv);
@@ -172,19 +174,24 @@ function numberOps(posted: readonly Posted<PointToPointGroup>[]): Ops {
 function channelsOf(
   posted: readonly Posted<PointToPointGroup>[],
   { first, groupOf }: Ops,
+  rankCount: number,
 ): { readonly channels: readonly Channel[]; readonly next: Int32Array } {
-  const byRanks = new Map<string, Map<number, Map<number, number>>>();
   const channels: Channel[] = [];
+  const numbersOf = new Map<string, NumberOf>();
+  const opsOf = new Map<string, number>();
+  for (const { communicator, operation } of posted)
+    opsOf.set(communicator, (opsOf.get(communicator) ?? 0) + operation.ops.length);
   /** By channel: the last op so far of each side. */
   const lasts: Readonly<Record<"send" | "recv", number[]>> = { send: [], recv: [] };
   const next = new Int32Array(groupOf.length).fill(-1);
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
-    const ofCommunicator = getOrMake(byRanks, communicator, () => new Map<number, Map<number, number>>());
+    const numberOf = getOrMake(numbersOf, communicator, () => numbering(rankCount, opsOf.get(communicator) ?? 0));
+    const begin = at(first, group);
     for (const [i, { type, peer }] of operation.ops.entries()) {
-      const op = at(first, group) + i;
+      const op = begin + i;
       const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
-      const ofSender = getOrMake(ofCommunicator, from, () => new Map<number, number>());
-      const channel = getOrMake(ofSender, to, () => channels.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
+      const channel = numberOf(from, to, channels.length);
+      if (channel === channels.length) channels.push({ from, to, communicator, send: -1, recv: -1 });
       const last = lasts[type][channel];
       if (last === undefined) at(channels, channel)[type] = op;
       else next[last] = op;
@@ -194,10 +201,37 @@ function channelsOf(
   return { channels, next };
 }
 
-function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {
+/** The number of two ranks, which is `next` if they have none yet. */
+type NumberOf = (from: number, to: number, next: number) => number;
+
+/** In a table, if every second pair of ranks has one, else in a map. */
+function numbering(rankCount: number, ops: number): NumberOf {
+  if (ops >= rankCount * rankCount) {
+    const table = new Int32Array(rankCount * rankCount).fill(-1);
+    return (from, to, next) => {
+      const place = from * rankCount + to;
+      const known = at(table, place);
+      if (known >= 0) return known;
+      table[place] = next;
+      return next;
+    };
+  }
+  const numbers = new Map<number, number>();
+  return (from, to, next) => getOrMake(numbers, from * rankCount + to, () => next);
+}
+
+function endOf(posted: readonly Posted<PointToPointGroup>[], ops: Ops, op: number): End {
+  const { rank, command } = at(posted, at(ops.groupOf, op));
+  return { rank, command, view: viewOf(posted, ops, op) };
+}
+
+function viewOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): View {
   const group = at(groupOf, op);
-  const { rank, command, operation } = at(posted, group);
-  return { rank, command, view: at(operation.ops, op - at(first, group)).view };
+  return at(at(posted, group).operation.ops, op - at(first, group)).view;
+}
+
+function sameBox(a: View, b: View): boolean {
+  return a.dtype === b.dtype && sameNumbers(a.shape, b.shape);
 }
 
 function joinGroups(
