@@ -89,9 +89,23 @@ export function equalEntries<Part, T>(
   }));
 }
 
-/** `80 x T3`, or the text alone of one. */
-export function countedText(count: number, text: string): string {
-  return count === 1 ? text : `${count} x ${text}`;
+/**
+ * `80 x T3` for equal texts, the text alone of one, and `2 x f(a/b)` for the two texts `f(a)` and `f(b)`, which may
+ * differ in names without being of equal layers.
+ */
+export function countedText(count: number, texts: readonly string[]): string {
+  const [first = "", second] = texts;
+  if (count === 1) return first;
+  return `${count} x ${count > 2 || second === undefined ? first : bothNames(first, second)}`;
+}
+
+/** The first text, with the names in the second at their places. Numbers of tensors say nothing. */
+function bothNames(first: string, second: string): string {
+  const [own, other] = [first, second].map((text) => text.split(/([A-Za-z_][\w.]*)/u));
+  if (own === undefined || own.length !== other?.length) return first;
+  return own
+    .map((part, i) => (part === other[i] || /^(?:T\d+|\W*)$/u.test(part) ? part : `${part}/${other[i] ?? ""}`))
+    .join("");
 }
 
 /** A text by which statements of equal layers are equal. */
@@ -104,6 +118,8 @@ export interface EqualRegions {
   readonly count: number;
   /** The first one, with the means of their times. */
   readonly row: RegionRow;
+  /** Those that were compiled. */
+  readonly rows: readonly RegionRow[];
 }
 
 /** In the order of the first ones. */
@@ -122,6 +138,6 @@ export function equalRegions(
       hidden: first.hidden === null ? null : mean(({ hidden }) => hidden ?? 0),
       exposed: mean(({ exposed }) => exposed),
     };
-    return { count, row: { ...first, ...times } };
+    return { count, row: { ...first, ...times }, rows: entries };
   });
 }

@@ -31,7 +31,7 @@ export function regionTable(rows: readonly RegionRow[]): RegionTable {
     columns: ["chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"],
     cellsOf: (row) => [
       row.isLoop ? String(row.chunks) : "no loop",
-      String(row.streams),
+      row.streams === 0 ? "peers'" : String(row.streams),
       timeText(row.gemms),
       ...moved.map((key) => bytesText(row[key])),
       timeText(row.communication),
@@ -43,9 +43,12 @@ export function regionTable(rows: readonly RegionRow[]): RegionTable {
 
 const communication = /^Communication \d+ \(type=(\w+),.* input=(T\d+).*, output=(T\d+)\b.*\)$/u;
 
-/** The region's statement; a communication as `T3 = Allgather(T2)`. `named`: puts the user's names for numbers. */
+const pointToPoint = /^P2PCommunication \d+ \(type=(\w+), buffer=(T\d+)\b.*\)$/u;
+
+/** The region's statement; a communication as `T3 = Allgather(T2)` or `send(T3)`. `named`: puts the user's names for numbers. */
 export function regionText({ statement }: RegionRow, named: (text: string) => string): string {
-  return named(shortStatement(statement).replace(communication, "$3 = $1($2)")).replaceAll(/\s+,/gu, ",");
+  const short = shortStatement(statement).replace(communication, "$3 = $1($2)").replace(pointToPoint, "$1($2)");
+  return named(short).replaceAll(/\s+,/gu, ",");
 }
 
 /** Times are milliseconds. */
@@ -53,11 +56,11 @@ export interface RegionRow {
   /** The position of its statement in the host program's body. */
   readonly region: number;
   readonly isLoop: boolean;
-  /** The statement of its first GEMM, or of its first communication. */
+  /** The statement of its first GEMM, or of its first communication, which may be a peer's alone. */
   readonly statement: string;
   /** Iterations of its outermost loop; 1 without a loop. */
   readonly chunks: number;
-  /** Streams of the rank that run its kernels and communication. */
+  /** Streams of the rank that run its kernels and communication; 0 if only peers' do. */
   readonly streams: number;
   /** GEMMs alone. */
   readonly gemms: number;
@@ -94,6 +97,8 @@ interface Gathered {
   isLoop: boolean;
   statement: string;
   isGemm: boolean;
+  /** Whether the rank itself has commands of the region; until then the others' say what it is. */
+  isOwn: boolean;
   gemms: number;
   sent: number;
   received: number;
@@ -135,18 +140,25 @@ export function regionRows(
       if (out) found.sent += bytes;
       if (into) found.received += bytes;
       if (moves) found.spans.push(span);
-      if (rank !== own) continue;
       const { statement, iteration } = at(origins, index);
+      if (rank !== own) {
+        if (!found.isOwn) addIteration(found, key.isLoop, statement, iteration[0]);
+        continue;
+      }
+      if (!found.isOwn) {
+        found.isOwn = true;
+        found.statement = "";
+        found.iterations.clear();
+      }
       if (isTransfer) found.transferred += bytes;
-      found.iterations.add(iteration[0] ?? 0);
       found.streams.add(command.stream);
-      found.isLoop ||= key.isLoop;
       const isGemm = command.kind === "launch" && isGemmKernel(at(program.kernels, command.kernel));
       if (isGemm) found.gemms += (costOf(rank, index).latency + costOf(rank, index).busy) / 1000;
-      if (found.statement === "" || (isGemm && !found.isGemm)) {
+      if (isGemm && !found.isGemm) {
         found.statement = statement;
-        found.isGemm = isGemm;
+        found.isGemm = true;
       }
+      addIteration(found, key.isLoop, statement, iteration[0]);
       if (command.kind === "launch" && !touchesPeers(program, rank, command)) kernels.push(span);
     }
   }
@@ -184,12 +196,20 @@ export function regionRows(
     });
 }
 
+/** The first statement names the region. */
+function addIteration(found: Gathered, isLoop: boolean, statement: string, iteration = 0): void {
+  if (found.statement === "") found.statement = statement;
+  found.iterations.add(iteration);
+  found.isLoop ||= isLoop;
+}
+
 function emptyRegion(region: number): Gathered {
   return {
     region,
     isLoop: false,
     statement: "",
     isGemm: false,
+    isOwn: false,
     gemms: 0,
     sent: 0,
     received: 0,

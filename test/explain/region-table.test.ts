@@ -1,5 +1,6 @@
-import { DeviceMesh, explain, Fusion, set } from "@braid-compiler/braid";
+import { DeviceMesh, explain, Fusion, linear, set } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
+import { countedText } from "../../src/explain/layers.ts";
 import { type RegionRow, regionTable, regionText } from "../../src/explain/region-rows.ts";
 import { explainReport } from "../../src/report/build/explain-report.ts";
 import { chromeTrace } from "../../src/trace/chrome/chrome-trace.ts";
@@ -79,4 +80,32 @@ it("names a region by its communication, and its tensors as the user does", () =
   expect(run.regions.map((each) => regionText(each, named))).toEqual(["whole = Allgather(x)"]);
   const linear = "T5_g_float[iS1{4}] = linear(T0_g_float[iS2{4}],\n  T1_g_float[iS3{4}]  )";
   expect(regionText({ ...row, statement: linear }, named)).toBe("T5 = linear(x, whole)");
+});
+
+it("names a region in which only the peers have commands, and says so", () => {
+  const f = new Fusion();
+  const [x, w] = [f.input([4096, 4096], "bfloat16").named("x"), f.input([4096, 4096], "bfloat16").named("w")];
+  const moved = set(w).named("moved");
+  // The rank that ends last gets the weight, which its owner puts there.
+  f.output(linear(x, moved));
+  const [first, second] = [new DeviceMesh([0]), new DeviceMesh([1])];
+  w.setDeviceMesh(first);
+  for (const tensor of [x, moved]) tensor.setDeviceMesh(second);
+  const options = { devices: 2, on: "cuda", backend: "cuda", protocol: "put", schedule: "as-written" } as const;
+  const { run, named } = explain(f, options, machine({ transfers: transfersAt(perMegabyte(1)) }));
+  expect(run.rank).toBe(1);
+  expect(run.regions.map((each) => [regionText(each, named), each.streams])).toEqual([["moved = SendRecv(w)", 0]]);
+  const { columns, cellsOf } = regionTable(run.regions);
+  expect(run.regions.map((each) => cellsOf(each)[columns.indexOf("streams")])).toEqual(["peers'"]);
+});
+
+it("names a chunk that is sent, and both of two equal regions", () => {
+  const sent = "P2PCommunication 5 (type=send, buffer=T15_g_float[iS33{4}] (DeviceMesh{0 1}), peer=1, backend=CUDA)";
+  expect(regionText({ ...row, statement: sent }, (text) => text.replace("T15", "z"))).toBe("send(z)");
+  const texts = ["w2.grad = Allreduce(T5)", "w1.grad = Allreduce(T7)"];
+  expect([1, 2, 80].map((count) => countedText(count, texts))).toEqual([
+    "w2.grad = Allreduce(T5)",
+    "2 x w2.grad/w1.grad = Allreduce(T5)",
+    "80 x w2.grad = Allreduce(T5)",
+  ]);
 });

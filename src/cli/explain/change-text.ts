@@ -36,7 +36,8 @@ function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly 
   const shown = equal.slice(0, all ? equal.length : fewRefusals);
   const lines = shown.map(({ entries, count }) => {
     const first = at(entries, 0);
-    return refusalText({ ...first, op: countedText(count, first.op) });
+    const ops = entries.map(({ op }) => op);
+    return refusalText({ ...first, op: countedText(count, ops) });
   });
   const more = equal.length - shown.length;
   return [...lines, ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];

@@ -127,8 +127,9 @@ function regionsText(explanation: Explanation): readonly string[] {
   const { columns, cellsOf } = regionTable(equal.map(({ row }) => row));
   const areSeveral = equal.some(({ count }) => count > 1);
   const table = new Table({ ...plainBorders, head: ["region", ...columns, ...(areSeveral ? ["of all"] : [])] });
-  for (const { count, row } of equal) {
-    const text = shortened(countedText(count, regionText(row, explanation.named)));
+  for (const { count, row, rows } of equal) {
+    const texts = rows.map((each) => regionText(each, explanation.named));
+    const text = shortened(countedText(count, texts));
     table.push([text, ...cellsOf(row), ...(areSeveral ? [timeText(count * row.exposed)] : [])]);
   }
   return [...trimmedLines(table.toString()), ""];
@@ -146,7 +147,8 @@ function communicationText(explanation: Explanation): readonly string[] {
   );
   const rows = equal.map(({ entries, count }) => {
     const first = at(entries, 0);
-    return count === 1 ? first : { ...first, name: countedText(count, first.name ?? `T${first.tensor}`) };
+    const names = entries.map(({ name, tensor }) => name ?? `T${tensor}`);
+    return count === 1 ? first : { ...first, name: countedText(count, names) };
   });
   const lines = communicationLines(rows, mostReshardings);
   return lines.length === 0 ? [] : [...lines, ""];
@@ -183,7 +185,8 @@ export function notesText({ notes }: ExplainResult): string {
   return equal
     .map(({ entries, count }) => {
       const first = at(entries, 0);
-      return `${renderDiagnostic({ ...first, message: countedText(count, first.message) })}\n`;
+      const messages = entries.map(({ message }) => message);
+      return `${renderDiagnostic({ ...first, message: countedText(count, messages) })}\n`;
     })
     .join("");
 }
