@@ -743,6 +743,28 @@ export const badAnnotations: readonly BadAnnotation[] = [
     },
   })),
   {
+    // The weight is gathered, and cut again on the device: two steps.
+    what: "a stage whose weight leaves its mesh for a smaller one",
+    code: "annotations-conflict",
+    devices: 3,
+    isWarning: true,
+    help: /put set\(T3\) before the op/u,
+    program: (f, isFixed) => {
+      const [x, w0, w1] = [f.input([64, 8]), f.input([8, 8]), f.input([2, 8])];
+      on(new DeviceMesh([0]), x, w0);
+      w0.outerSplit(0, 1).parallelize("DIDx");
+      const second = new DeviceMesh([1, 2]);
+      w1.setDeviceMesh(second);
+      w1.outerSplit(1, 2).parallelize("DIDx"); // here
+      const hidden = linear(x, w0);
+      if (!isFixed) return linear(hidden, w1);
+      const moved = set(hidden);
+      moved.setDeviceMesh(second);
+      moved.outerSplit(1, 2).parallelize("DIDx");
+      return linear(moved, w1);
+    },
+  },
+  {
     what: "an intermediate against its producer",
     code: "annotations-conflict",
     devices: 2,

@@ -106,14 +106,15 @@ export function movedTensors(
     if (own === null || isOnOneDevice(own.step, own)) return [];
     const { step } = own;
     const tensor = at(op.inputs, 0);
-    const reader = readers.get(op.output) ?? null;
+    const needing = afterSets(op.output);
+    const { reader, operand } = needing;
     const resharding = {
       tensor,
       collective: step.kind,
       along: alongOf(step, own),
       chunked: streamAxis(at(tensors, op.output)) !== null,
       bytes: bytesOf(receivedFraction(step, own.from, own.to), at(tensors, op.output), sizeOf),
-      reason: reasonFor(op, step, afterSets(op.output), tensors, before, written),
+      reason: reasonFor(op, step, needing, tensors, before, written),
     };
     const moved = {
       resharding,
@@ -122,9 +123,7 @@ export function movedTensors(
       isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
       reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? summedAs(reader))),
       leader:
-        reader === null
-          ? null
-          : (leaderOf(reader, op.output, step.type, tensors) ?? onMeshOf(reader, op.output, tensors)),
+        reader === null ? null : (leaderOf(reader, operand, step.type, tensors) ?? onMeshOf(reader, operand, tensors)),
     };
     const isGathered = moved.isInserted && step.kind === "Allgather" && step.type !== null;
     const hint = isGathered
