@@ -197,6 +197,18 @@ describe("a measured run", () => {
     expect(other.err).toContain("error[trace-mismatch]");
     expect(other.err).toContain("note: --schedule streams: 4, here: 3\n");
     expect(other.err).not.toContain("--devices:");
+    const ofGpus = await cli("explain", example, "--set", "M=64", "--trace", file, "--profile", "2xH100");
+    expect(ofGpus.err).toContain("the profile is of GPUs, and the trace is of a run on the CPU");
+    expect(ofGpus.err).not.toContain("--on cpu\n");
+    // A trace in place of a program, or beside it.
+    for (const [files, typed] of [
+      [[file], "FILE"],
+      [[example, file], example],
+    ] as const) {
+      const { status, err } = await cli("explain", ...files);
+      expect([status, err]).toEqual([2, expect.stringContaining(`: braid explain ${typed} --trace ${file}`)]);
+    }
+    expect((await cli("verify", file)).err).toContain(`braid explain FILE --trace ${file}`);
   });
 
   it("needs a trace of braid run, and real threads", async () => {

@@ -7,6 +7,7 @@ import { compileGiven, fileArgument, givenOptions, programCommand } from "../fla
 import { ownProfile, profileToPredictWith } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { requireNoOwnTrace } from "../program/own-trace.ts";
 import { recordFilesIn } from "../program/record-files.ts";
 import { writeExplainReport } from "../report/explained-report.ts";
 import { requireOutput } from "../terminal/output-file.ts";
@@ -24,6 +25,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     if (file === undefined) {
       return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
     }
+    requireNoOwnTrace(files);
     const traces = await recordFilesIn(files, { ...profilerTraces, what: "traces", verb: "explained" });
     if (traces !== null) {
       const { explainTraces } = await import("./explain-traces.ts");

@@ -72,7 +72,7 @@ export async function explainFile(
 ): Promise<ExplainResult> {
   const known = measured !== null && flags.profile === undefined ? null : await profileToPredictWith(flags);
   const profile = known === null ? null : changed(known, flags.whatIf);
-  if (profile !== null) requireProfileOf(targetOf(flags.on), profile);
+  if (profile !== null) requireProfileOf(targetOf(flags.on), profile, measured !== null);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);

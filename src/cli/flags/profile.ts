@@ -88,22 +88,32 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
   });
 }
 
-/** Throws `option-value` if the profile says that it is for another back end. */
-export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile): void {
+/**
+ * Throws `option-value` if the profile says that it is for another back end. `isTraced`: `on` is that of a trace, not of
+ * a flag.
+ */
+export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile, isTraced = false): void {
   if (measured === on) return;
-  if (on === "cuda") {
-    fail("option-value", "the profile is of a CPU, and the program is for GPUs", {
-      place: { kind: "option", text: "--profile" },
-      found: `${machine}, with --on cuda`,
-      expected: "no --on, or a profile of GPUs",
-      help: `leave --on out, or name a profile of GPUs: ${usualProfile()}`,
+  const [profiled, run] = on === "cuda" ? ["a CPU", "GPUs"] : ["GPUs", "the CPU"];
+  const own = on === "cuda" ? "GPUs" : "this machine's CPU";
+  const other =
+    on === "cuda"
+      ? `name a profile of GPUs: ${usualProfile()}`
+      : "measure the CPU: braid calibrate --on cpu --out cpu.json";
+  const place = { kind: "option", text: "--profile" } as const;
+  if (isTraced) {
+    fail("option-value", `the profile is of ${profiled}, and the trace is of a run on ${run}`, {
+      place,
+      found: machine,
+      expected: `no --profile, or that of ${own}`,
+      help: `leave --profile out: the trace has the times that were measured; for predicted ones beside them, ${other}`,
     });
   }
-  fail("option-value", "the profile is of GPUs, and the program is for the CPU", {
-    place: { kind: "option", text: "--profile" },
-    found: `${machine}, with --on cpu`,
-    expected: "no --on, or a profile of this machine's CPU",
-    help: "leave --on out, or measure the CPU: braid calibrate --on cpu --out cpu.json",
+  fail("option-value", `the profile is of ${profiled}, and the program is for ${run}`, {
+    place,
+    found: `${machine}, with --on ${on}`,
+    expected: `no --on, or a profile of ${own}`,
+    help: `leave --on out, or ${other}`,
   });
 }
 

@@ -10,6 +10,7 @@ import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
 import { isFusion } from "../../ir/api/fusion.ts";
 import { systemReason } from "../../support/wording.ts";
+import { explainTraceText, isOwnTrace } from "./own-trace.ts";
 import { runningBraid } from "./running-braid.ts";
 import { createJiti, createSourceMaps, type SourceMaps } from "./source-maps.ts";
 import { inUserCode } from "./user-code.ts";
@@ -70,7 +71,9 @@ async function requireFile(file: string, absolute: string): Promise<void> {
     place: { kind: "file", path: file },
     found: problem,
     expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,
-    help: `check the path; it resolves to ${absolute}${problem === directory ? " (a plan has a plan.json)" : ""}`,
+    help: isOwnTrace(file)
+      ? explainTraceText(file)
+      : `check the path; it resolves to ${absolute}${problem === directory ? " (a plan has a plan.json)" : ""}`,
   });
 }
 
