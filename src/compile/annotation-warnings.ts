@@ -1,7 +1,10 @@
 /** Annotations that lowering accepts, but which do not do what they seem to say. */
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
-import { annotationConflicts } from "../passes/moves/annotation-conflicts.ts";
+import { streamAxis } from "../ir/stream.ts";
+import { annotationConflicts, bytesOfAll } from "../passes/moves/annotation-conflicts.ts";
+import { gatheredStreams } from "../passes/moves/gathered-streams.ts";
+import { movedTensors } from "../passes/moves/list-reshardings.ts";
 import { unfollowedInputs } from "../passes/propagate/unfollowed-inputs.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Decomposed } from "../passes/pipeline.ts";
@@ -11,8 +14,8 @@ import type { ReshardingsOptions } from "./reshardings.ts";
 
 /**
  * Warnings about annotations: `annotations-conflict` where those of two tensors contradict each other, so that one is
- * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, and `stream-on-input` where no op
- * follows the chunks of an input. Empty for a Fusion that lowering refuses.
+ * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, `stream-on-input` where no op
+ * follows the chunks of an input, and `stream-keeps-whole` where chunks of an axis keep devices from sharing it. Empty for a Fusion that lowering refuses.
  */
 export function annotationWarnings(
   fusion: HasFusionData,
@@ -54,9 +57,18 @@ function warningsOf(
   const { overlap, nvfuserLimits = false } = lowering;
   const lowered = (changed: FusionData): FusionData | null =>
     decomposedOrNull({ data: () => changed }, lowering)?.decomposed ?? null;
+  const known = sizeOf(before, sizes);
+  const bytesOf = (made: FusionData, written: FusionData): number | null =>
+    bytesOfAll(movedTensors(made, written, known, nvfuserLimits));
+  const bytesOfChanged = (changed: FusionData): number | null => {
+    const made = lowered(changed);
+    return made === null ? null : bytesOf(made, changed);
+  };
+  const hasStreams = overlap !== false && before.tensors.some((tensor) => streamAxis(tensor) !== null);
   return [
-    ...(overlap === false ? [] : unfollowedInputs(placed, before)),
-    ...annotationConflicts(decomposed, before, sizeOf(before, sizes), nvfuserLimits, lowered),
+    ...(hasStreams ? unfollowedInputs(placed, before) : []),
+    ...(hasStreams ? gatheredStreams(placed, before, bytesOf(decomposed, before), bytesOfChanged) : []),
+    ...annotationConflicts(decomposed, before, known, nvfuserLimits, bytesOfChanged),
   ];
 }
 

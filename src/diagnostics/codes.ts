@@ -29,6 +29,7 @@ export const diagnosticCodes = {
   "annotations-conflict": "Annotations of two tensors contradict each other, so that one of them is moved",
   "indexed-axis-gathered": "A sharded axis that an op indexes is not in equal runs, so that it is gathered",
   "stream-on-input": "Stream is on an input whose use does not support it",
+  "stream-keeps-whole": "Stream is on an axis along which the operands are cut, so that the result is gathered",
   "stream-on-split-axis": "Stream is on an axis made by split or merge",
   "stream-on-reduction-axis": "Stream is on a reduced or contracted axis",
   "stream-on-matmul-axis": "Stream is on M or N of a matmul with batched operands",

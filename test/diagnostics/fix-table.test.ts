@@ -314,6 +314,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "annotations-conflict": annotations,
   "indexed-axis-gathered": annotations,
   "stream-on-input": annotations,
+  "stream-keeps-whole": annotations,
   "stream-on-split-axis": annotations,
   "stream-on-reduction-axis": annotations,
   "stream-on-matmul-axis": annotations,

@@ -592,6 +592,21 @@ export const badAnnotations: readonly BadAnnotation[] = [
     },
   },
   {
+    what: "chunks of the axis that devices would share of a result",
+    code: "stream-keeps-whole",
+    devices: 2,
+    isWarning: true,
+    help: /leave out the Stream of T1 \(0 bytes move in all, now 64 bytes\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      const y = relu(x);
+      if (!isFixed) y.outerSplit(0, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
     what: "two inputs with different numbers of chunks",
     code: "stream-on-input",
     devices: 1,

@@ -20,25 +20,21 @@ import { sameMesh } from "../routes/layouts.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /**
- * `before` is the Fusion as the user wrote it, `fusion` after insert-routes. `lowered` makes the second of the first, of
- * which it tries other annotations; null if it refuses them.
+ * `before` is the Fusion as the user wrote it, `fusion` after insert-routes. `bytesOfChanged`: all that a Fusion with
+ * other annotations moves; null if lowering refuses it.
  */
 export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
   nvfuserLimits: boolean,
-  lowered: (changed: FusionData) => FusionData | null,
+  bytesOfChanged: (changed: FusionData) => number | null,
 ): readonly Diagnostic[] {
   if (!before.tensors.some(({ mesh }) => mesh !== null)) return [];
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
   const seen = new Set<string>();
   const all = movedTensors(fusion, before, sizeOf, nvfuserLimits);
   const now = bytesOfAll(all);
-  const bytesOfChanged = (changed: FusionData): number | null => {
-    const made = lowered(changed);
-    return made === null ? null : bytesOfAll(movedTensors(made, changed, sizeOf, nvfuserLimits));
-  };
   return all.flatMap((moved): readonly Diagnostic[] => {
     const { reader, isInserted, resharding } = moved;
     const gathered = gatheredIndices(moved, fusion.tensors);
@@ -138,7 +134,7 @@ function conflict(
   };
 }
 
-function bytesOfAll(all: readonly Moved[]): number | null {
+export function bytesOfAll(all: readonly Moved[]): number | null {
   return all.reduce<number | null>(
     (sum, { resharding: { bytes } }) => (sum === null || bytes === null ? null : sum + bytes),
     0,
