@@ -2,6 +2,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { programCommand } from "../../src/cli/flags/option-flags.ts";
+import { whileBuilding } from "../../src/cli/program/apart/build-apart.ts";
+import { type VerifyFlags, type VerifyResult, verifyFile } from "../../src/cli/verify/verify-file.ts";
 import { at } from "../../src/support/invariant.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
@@ -37,6 +40,22 @@ export default program({}, () => {
   f.output(add(y, y));
   return f;
 } });
+`;
+
+/** Two replicas of two devices, whose loop runs its iterations one after the other, or has none. */
+const replicas = (loops: number): string => `
+import { DeviceMesh, Fusion, linear, program, relu } from "@braid-compiler/braid";
+export default program({}, () => {
+  const f = new Fusion();
+  const [x, w, v] = [f.input([8, 4]), f.input([6, 4]), f.input([4, 6])];
+  for (const each of f.inputs) each.setDeviceMesh(DeviceMesh.of({ dp: 2, tp: 2 }));
+  w.outerSplit(0, 2).parallelize("tp");
+  v.outerSplit(1, 2).parallelize("tp");
+  ${loops === 0 ? "" : 'x.outerSplit(0, 4).parallelize("Stream");'}
+  x.outerSplit(${loops}, 2).parallelize("tp");
+  f.output(linear(relu(linear(x, w)), v));
+  return f;
+});
 `;
 
 /** By table of the section on JSON: the names in its first column. */
@@ -127,6 +146,29 @@ describe("braid verify", () => {
     const layers = "layers: 10 of the equal ones are as the others; --verify full proves each\n";
     expect(await verify()).toBe(`${stand ? layers : ""}${every}`);
     if (stand) expect(JSON.parse(await verify("--json"))).toMatchObject({ ok: true, missingLayers: 10 });
+  });
+
+  it.each([0, 1])("verifies all ranks of replicas only if a finding is to name them: %s notes", async (notes) => {
+    const file = folder.write(`noted-${notes}.ts`, replicas(notes));
+    const verify = async (
+      ...flags: readonly string[]
+    ): Promise<VerifyResult & { readonly steps: readonly string[] }> => {
+      const steps: string[] = [];
+      const step = (label: string): void => void steps.push(label);
+      const parsed = programCommand("verify")
+        .parse([...flags, file], { from: "user" })
+        .opts<VerifyFlags>();
+      const own = { ...parsed, devices: 4 };
+      const result = await whileBuilding(file, own, step, (building) => verifyFile(file, own, {}, { building, step }));
+      return { ...result, steps };
+    };
+    const every = await verify("--verify", "full");
+    const { report, steps } = await verify();
+    expect(report.findings.map(({ code }) => code)).toEqual(notes === 0 ? [] : ["iterations-serialized"]);
+    expect(report).toEqual(every.report);
+    const whole = "a replica has findings: verifying all 4 ranks, which they name";
+    expect(steps.filter((label) => label === whole)).toHaveLength(notes);
+    expect(steps.filter((label) => label.startsWith("lowering"))).toHaveLength(1);
   });
 
   it("writes the repaired program, which verifies", async () => {

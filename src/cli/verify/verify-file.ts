@@ -1,7 +1,14 @@
 /** Verifies a program file or a dump with flags and returns a report. Nothing is printed here. */
 import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
-import { type AnyCompilation, type Compilation, type Unlinked, verified } from "../../compile/compile.ts";
+import {
+  type AnyCompilation,
+  type Compilation,
+  type CompileOptions,
+  tryCompile,
+  type Unlinked,
+  verified,
+} from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import {
   flagOf,
@@ -97,14 +104,28 @@ export async function verifyFile(
     step("verifying");
     const compiling = { onProgress: step, oneReplica };
     const compiled = await compileFile(file, lowered, flags, given, sizes, profile, compiling, layers);
-    const { compiled: own, choice, layers: few } = compiled;
+    const { compiled: own, choice, layers: few, options: compiledWith } = compiled;
     const checked = own.program === null ? own : withReport(own, verifying);
     const one = few === null || checked.program === null ? checked.report.size : sizeOfLayers(few, checked, verifying);
-    return { checked, choice, layers: few, size: one && sizeOfRanks(one, checked.report, flags.devices) };
+    return {
+      checked,
+      choice,
+      layers: few,
+      options: compiledWith,
+      size: one && sizeOfRanks(one, checked.report, flags.devices),
+    };
+  };
+  /** Findings of a replica name, and a repair changes, the lists of all ranks: these are recorded from what was lowered. */
+  const onAllRanks = (one: Verified): Verified => {
+    step(`a replica has findings: verifying all ${flags.devices} ranks, which they name`);
+    const compiledWith = one.checked.program === null ? one.options : one.checked.options;
+    const own = tryCompile(one.checked, { ...compiledWith, onProgress: step, oneReplica: false });
+    const checked = own.program === null ? own : withReport(own, verifying);
+    return { ...one, checked, size: checked.report.size };
   };
   let done = await verify(!isWhole, fewer);
   if (done.size === null && done.layers !== null && done.checked.report.ok) done = await verify(true, null);
-  if (done.size === null) done = await verify(false, null);
+  if (done.size === null) done = done.layers === null ? onAllRanks(done) : await verify(false, null);
   if (done.layers === null) warnOfAllLayers(built, options, building);
   const { checked, choice } = done;
   step("looking for the statements that are missing");
@@ -166,6 +187,8 @@ export async function verifyFile(
 interface Verified {
   readonly checked: Compilation | Unlinked;
   readonly choice: CompiledFile["choice"];
+  /** Without those of the choice. */
+  readonly options: CompileOptions;
   /** Null if all layers were verified. */
   readonly layers: CompiledLayers | null;
   /** Of all ranks and layers; null if what was verified does not stand for them. */
