@@ -9,6 +9,7 @@ import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Alias, FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
+import type { CallSite } from "../support/call-site.ts";
 import type { Id } from "../support/invariant.ts";
 import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "./collectives.ts";
 
@@ -222,6 +223,8 @@ export interface HostProgram {
   /** Indexed by UnitId. */
   readonly units: readonly HostUnit[];
   readonly body: readonly Statement[];
+  /** The user's calls that made the statements, as `walk` counts these; null for one that is not known. */
+  readonly calls?: readonly (CallSite | null)[];
   /** By statement of the body: the region it came from, where each has options and a schedule of its own. */
   readonly regions?: readonly number[];
   readonly iterDomainCount: number;

@@ -42,6 +42,23 @@ export default program({}, () => {
 } });
 `;
 
+/** What the body lacks, it says in a test. */
+const missing = (body: string): string => `
+import { DeviceMesh, HostProgramBuilder, program } from "@braid-compiler/braid";
+export default program({}, ({ devices }) => {
+  const h = new HostProgramBuilder();
+  const mesh = DeviceMesh.range(devices);
+  const x = h.input([2, 4], { mesh });
+  const [y, z] = [h.tensor([2, 4], { mesh }), h.tensor([2, 4], { mesh })];
+  h.output(z);
+  h.allocate(y);
+  h.allocate(z);
+  h.set(x, { out: y });
+  ${body}
+  return h.build();
+});
+`;
+
 /** Two replicas of two devices, whose loop runs its iterations one after the other, or has none. */
 const replicas = (loops: number): string => `
 import { DeviceMesh, Fusion, linear, program, relu } from "@braid-compiler/braid";
@@ -103,13 +120,68 @@ describe("braid verify", () => {
       /note: second: rank 0, stream 2 \(worker 1\), command 6 \(launch\), line 13, of T2 = T1 \+ T1\n/,
     );
     expect(out).toContain("fix: Synchronize worker 0 on worker 1 before T2 = T1 + T1\n");
-    expect(out).toContain("\nwith this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
+    expect(out).toContain(
+      `\nwith this it verifies:\n  add \`h.synchronize(h.stream(0))\` after the call at ${racing}:16:5\n`,
+    );
     const verbose = await cli("verify", racing, "--devices", "1", "--print", "all");
-    expect(verbose.out).toContain("with this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
+    expect(verbose.out).toContain(
+      `with this it verifies:\n  add \`h.synchronize(h.stream(0))\` after the call at ${racing}:16:5\n`,
+    );
     const lower = await cli("lower", racing, "--devices", "1");
     const lines = lower.out.split("\n");
     expect(lines[7]).toContain("T1_g_float");
     expect(lines[12]).toContain("T2_g_float");
+  });
+
+  it.each([
+    [
+      "a wait in a loop",
+      `h.forLoop(2, (i) => {
+    const part = h.select(y, 0, i);
+    const e = h.communication("Allreduce", { input: part, output: part });
+    h.add(part, part, { out: h.select(z, 0, i) });
+  });`,
+    ],
+    [
+      "a wait before a branch",
+      `const e = h.communication("Allreduce", { input: y, output: y });
+  h.ifThenElse(1, () => {
+    h.add(y, y, { out: z });
+  });`,
+    ],
+    [
+      "a stream",
+      `const caller = h.getCurrentStream();
+  h.setCurrentStream(h.stream(1));
+  h.synchronize(caller);
+  h.add(x, x, { out: y });
+  h.setCurrentStream(caller);
+  h.ifThenElse(0, () => {}, () => {
+    h.add(y, y, { out: z });
+  });`,
+    ],
+  ])("says which call of a program file repairs it: %s", async (what, body) => {
+    const text = missing(body);
+    const file = folder.write(`${what.replaceAll(/\W/gu, "-")}.ts`, text);
+    const { status, out, err } = await cli("verify", file, "--devices", "2");
+    expect([status, err]).toEqual([1, ""]);
+    const added = /^ {2}add `h\.(.*?)\((.*)\)` (after the call at|first in the [a-z ]+ of) \S+?:(\d+):\d+(.*)$/mu.exec(
+      out,
+    );
+    expect(added, out).not.toBeNull();
+    const [, method = "", operand = "", place = "", line = "", where = ""] = added ?? [];
+    const posted = where.endsWith("its result")
+      ? line
+      : /, where posted is the result of \S+?:(\d+):/u.exec(where)?.[1];
+    const lines = text.split("\n");
+    if (posted !== undefined) expect(at(lines, Number(posted) - 1)).toContain("const e = ");
+    const call = `h.${method}(${operand === "posted" ? "e" : operand});`;
+    const index = Number(line) - 1;
+    // A scope begins after the last brace that its line opens.
+    if (place.startsWith("first")) lines[index] = at(lines, index).replace(/\{$/u, `{ ${call}`);
+    else lines.splice(index + 1, 0, call);
+    const repaired = folder.write("repaired.ts", lines.join("\n"));
+    expect(await cli("verify", repaired, "--devices", "2")).toMatchObject({ status: 0, err: "" });
   });
 
   it.each([true, false])("says of ranks that are replicas what it says of every rank", async (waits) => {

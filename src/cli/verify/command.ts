@@ -11,7 +11,7 @@ import { givenDevices } from "../program/given-devices.ts";
 import { recordFilesIn } from "../program/record-files.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { addedText, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
+import { type VerifyFlags, type VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand(
@@ -58,7 +58,7 @@ function statusOfFiles({ unwritten }: VerifyResult): ExitStatus {
 }
 
 function verifyText(
-  { file, flags, report, added, choice, missingLayers, milliseconds, written, replay }: VerifyResult,
+  { file, flags, report, repair, choice, missingLayers, milliseconds, written, replay }: VerifyResult,
   { outColors }: Terminal,
 ): string {
   const { ok, findings, size } = report;
@@ -71,7 +71,7 @@ function verifyText(
   const scale = `${counted(size.ranks, "device")}, ${counted(flags.streams, "stream")}, ${counted(size.commands, "command")} on ${counted(size.streams, "queue")}`;
   return [
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
-    ...mendedBy((added ?? []).map((each) => addedText(each, size.ranks))),
+    ...mendedBy(repair),
     ...(choice === null ? [] : [`schedule: ${choice}`]),
     ...(missingLayers === 0
       ? []

@@ -21,6 +21,7 @@ import {
 import { type CompileGiven, flagTexts, shellQuoted } from "../../compile/options/flags-text.ts";
 import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { addedCall } from "../../compile/repair/call-text.ts";
 import { lineBefore } from "../../compile/repair/line-before.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
@@ -30,6 +31,7 @@ import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { verifyReport } from "../../report/build/verify-report.ts";
+import { at } from "../../support/invariant.ts";
 import { reasonText, systemReason } from "../../support/wording.ts";
 import { type CompiledLayers, type FewerLayers, further, withFewerLayers } from "../../tune/regions/fewer-layers.ts";
 import { hasOneLayerMore } from "../../verify/layers.ts";
@@ -60,6 +62,8 @@ export interface VerifyResult {
   readonly report: VerifyReport;
   /** The statements that the host programs lack; null if there are none, or no few statements repair them. */
   readonly added: readonly AddedLine[] | null;
+  /** The same in words: calls to add, or lines of a dump. */
+  readonly repair: readonly string[];
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
   /** Equal layers that few others stood for. */
@@ -132,11 +136,19 @@ export async function verifyFile(
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const ofAll = { ...checked.report, size: done.size ?? checked.report.size };
   const report = repaired === null || flags.verbose ? ofAll : { ...ofAll, findings: repaired.findings };
-  const linesOf = ({ ranks, text, ...place }: AddedStatement): AddedLine => {
+  const linesOf = (missing: AddedStatement): AddedLine => {
+    const { ranks, text, ...place } = missing;
     const after = ranks.flatMap((rank) => lineBefore(checked.hosts, containers, rank, place) ?? []);
     return { ranks, statement: text, after: [...new Set(after)] };
   };
   const added = repaired === null ? null : repaired.added.map(linesOf);
+  const repair = (repaired?.added ?? []).map((missing) => {
+    const { hosts } = checked;
+    const call = containers === null ? addedCall(at(hosts, at(missing.ranks, 0)), missing) : null;
+    return call === null
+      ? addedText(linesOf(missing), flags.devices)
+      : `${call}${onRanks(missing.ranks, flags.devices)}`;
+  });
   const milliseconds = performance.now() - start;
   const written: string[] = [];
   const program = checked.program === null ? null : checked.reported;
@@ -152,7 +164,6 @@ export async function verifyFile(
     return failure === null;
   };
   if (flags.report !== undefined) {
-    const repair = (added ?? []).map((each) => addedText(each, flags.devices));
     const { hosts } = checked;
     const dump = text === null || linesOfDump === null ? null : { text, lineOf: linesOfDump };
     const data = verifyReport({ title: file, hosts, dump, program, report, repair, replay: replayOf("order.txt") });
@@ -175,6 +186,7 @@ export async function verifyFile(
     program,
     report,
     added,
+    repair,
     choice: choice === null ? null : reasonText(choice),
     missingLayers: done.layers?.missing ?? 0,
     milliseconds,
@@ -294,8 +306,15 @@ interface AddedLine {
 }
 
 /** `devices`: how many ranks there are; all of them need not be named. */
-export function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
+function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
   const where = after.length === 0 ? "" : ` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}`;
-  const who = ranks.length === devices ? "" : ` of rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}`;
-  return `add \`${statement}\`${where}${who}`;
+  return `add \`${statement}\`${where}${ranks.length === devices ? "" : ` of ${ranksText(ranks)}`}`;
+}
+
+function onRanks(ranks: readonly number[], devices: number): string {
+  return ranks.length === devices ? "" : `, on ${ranksText(ranks)}`;
+}
+
+function ranksText(ranks: readonly number[]): string {
+  return `rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}`;
 }

@@ -11,7 +11,7 @@ import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { createStatementText } from "../../host/print/print.ts";
-import { walk } from "../../host/traverse.ts";
+import { scopesOf, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import type { Finding } from "../../verify/finding.ts";
 import { verify } from "../../verify/verify.ts";
@@ -38,6 +38,10 @@ export interface AddedStatement {
   readonly follows: number;
   /** Whether it is the first of an else branch. */
   readonly opensElse: boolean;
+  readonly statement: Statement;
+  /** The statement before it in its scope, and the one whose scope that is, counted as `walk` does; -1 if there is none. */
+  readonly after: number;
+  readonly inside: number;
 }
 
 /** Most statements that a repair adds. */
@@ -158,7 +162,25 @@ function addedOf(
   const statements = walk(host.body);
   const before = statements.slice(0, statements.indexOf(statement)).filter((each) => !added.has(each));
   const opensElse = statements.some((each) => each.kind === "IfThenElse" && firstGiven(each.else, added, statement));
-  return { ranks, text: createStatementText(host)(statement).trim(), follows: before.length - 1, opensElse };
+  const given = statements.filter((each) => !added.has(each));
+  const scopes = [{ owner: null, scope: host.body }, ...statements.flatMap(scopesIn)];
+  const { owner, scope } = scopes.find((each) => each.scope.includes(statement)) ?? at(scopes, 0);
+  const last = scope.slice(0, scope.indexOf(statement)).findLast((each) => !added.has(each));
+  return {
+    ranks,
+    text: createStatementText(host)(statement).trim(),
+    follows: before.length - 1,
+    opensElse,
+    statement,
+    after: last === undefined ? -1 : given.indexOf(last),
+    inside: owner === null ? -1 : given.indexOf(owner),
+  };
+}
+
+function scopesIn(
+  owner: Statement,
+): readonly { readonly owner: Statement | null; readonly scope: readonly Statement[] }[] {
+  return scopesOf(owner).map((scope) => ({ owner, scope }));
 }
 
 /** Whether only added statements precede it in its scope. */

@@ -45,6 +45,7 @@ import type {
 import {
   addBuiltTensor,
   append,
+  callsOf,
   collect,
   nextName,
   ownId,
@@ -270,6 +271,8 @@ export class HostProgramBuilder extends HostComputations {
     const { tensors, streams, units, awaitables, scopes } = this.state;
     resolveMarks(tensors);
     requireBuildable(this.state);
+    const body = [...at(scopes, 0)];
+    const calls = callsOf(this.state, body);
     const program: HostProgram = {
       kind: "HostProgram",
       tensors: [...tensors.tensors],
@@ -277,7 +280,8 @@ export class HostProgramBuilder extends HostComputations {
       outputs: [...tensors.outputs],
       streams: [...streams],
       units: [...units],
-      body: [...at(scopes, 0)],
+      body,
+      ...(calls.some((site) => site !== null) ? { calls } : {}),
       iterDomainCount: tensors.iterDomainCount,
       scalarCount: tensors.scalarCount,
       exprCount: awaitables.length,

@@ -11,8 +11,10 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Call, call, type CallArgument, reject, requireExtent } from "../../ir/ops/call.ts";
 import { constant, type Scalar, symbol } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
+import { type CallMark, type CallSite, markCall, siteOf } from "../../support/call-site.ts";
 import { makeId, at } from "../../support/invariant.ts";
 import type { HostStream, HostUnit, Statement } from "../nodes.ts";
+import { walk } from "../traverse.ts";
 import type { Awaitable, AxisSpec, ScalarLike, TensorOptions } from "./options.ts";
 
 export interface BuilderState {
@@ -25,6 +27,8 @@ export interface BuilderState {
   readonly awaitables: Awaitable[];
   /** The open statement lists, innermost last. */
   readonly scopes: Statement[][];
+  /** The user's calls that made the first statements. */
+  readonly marks: Map<Statement, CallMark>;
 }
 
 export interface UnitSource {
@@ -34,11 +38,32 @@ export interface UnitSource {
 }
 
 export function createBuilderState(): BuilderState {
-  return { tensors: createFusionBuilder(), streams: [], units: [], unitSources: [], awaitables: [], scopes: [[]] };
+  return {
+    tensors: createFusionBuilder(),
+    streams: [],
+    units: [],
+    unitSources: [],
+    awaitables: [],
+    scopes: [[]],
+    marks: new Map(),
+  };
 }
+
+/** Programs with more statements are generated, not written, and a line takes 5 to 15 microseconds to find. */
+const mostMarks = 200;
 
 export function append(state: BuilderState, statement: Statement): void {
   at(state.scopes, state.scopes.length - 1).push(statement);
+  const mark = state.marks.size < mostMarks ? markCall() : null;
+  if (mark !== null) state.marks.set(statement, mark);
+}
+
+/** The user's calls that made the statements of `body`, as `walk` counts these. */
+export function callsOf({ marks }: BuilderState, body: readonly Statement[]): readonly (CallSite | null)[] {
+  return walk(body).map((statement) => {
+    const mark = marks.get(statement);
+    return mark === undefined ? null : siteOf(mark);
+  });
 }
 
 /** The statements that `body` appends, as a scope. */

@@ -102,6 +102,7 @@ function mappedSources(maps: SourceMaps): MappedSources {
     fusion,
     host: (host) => ({
       ...host,
+      ...(host.calls === undefined ? {} : { calls: host.calls.map((site) => (site === null ? null : mapped(site))) }),
       tensors: host.tensors.map(tensor),
       units: host.units.map((unit) => ({ ...unit, fusion: fusion(unit.fusion) })),
     }),
