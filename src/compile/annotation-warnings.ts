@@ -2,7 +2,7 @@
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { streamAxis } from "../ir/stream.ts";
-import { annotationConflicts, bytesOfAll } from "../passes/moves/annotation-conflicts.ts";
+import { annotationConflicts, bytesOfAll, type Judge, judgeOfBytes } from "../passes/moves/annotation-conflicts.ts";
 import { gatheredStreams } from "../passes/moves/gathered-streams.ts";
 import { movedTensors } from "../passes/moves/list-reshardings.ts";
 import { unfollowedInputs } from "../passes/propagate/unfollowed-inputs.ts";
@@ -15,14 +15,16 @@ import type { ReshardingsOptions } from "./reshardings.ts";
 /**
  * Warnings about annotations: `annotations-conflict` where those of two tensors contradict each other, so that one is
  * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, `stream-on-input` where no op
- * follows the chunks of an input, and `stream-keeps-whole` where chunks of an axis keep devices from sharing it. Empty for a Fusion that lowering refuses.
+ * follows the chunks of an input, and `stream-keeps-whole` where chunks of an axis keep devices from sharing it. `judge` decides between other
+ * annotations, by bytes if omitted. Empty for a Fusion that lowering refuses.
  */
 export function annotationWarnings(
   fusion: HasFusionData,
   { sizes = {}, ...lowering }: ReshardingsOptions = {},
+  judge: Judge | null = null,
 ): readonly Diagnostic[] {
   const found = decomposedOrNull(fusion, lowering);
-  return found === null ? [] : warningsOf(found, fusion, sizes, lowering);
+  return found === null ? [] : warningsOf(found, fusion, sizes, lowering, judge);
 }
 
 /** `placedData` and `annotationWarnings` by one run of the passes. Throws what `placedData` throws. */
@@ -32,7 +34,7 @@ export function placedWithWarnings(
 ): { readonly placed: FusionData; readonly warnings: readonly Diagnostic[] } {
   const found = decomposedOrNull(fusion, lowering);
   if (found === null) return { placed: placedData(fusion, lowering), warnings: [] };
-  return { placed: found.placed, warnings: warningsOf(found, fusion, sizes, lowering) };
+  return { placed: found.placed, warnings: warningsOf(found, fusion, sizes, lowering, null) };
 }
 
 type Lowering = Omit<ReshardingsOptions, "sizes">;
@@ -52,6 +54,7 @@ function warningsOf(
   fusion: HasFusionData,
   sizes: NamedNumbers,
   lowering: Lowering,
+  given: Judge | null,
 ): readonly Diagnostic[] {
   const before = fusion.data();
   const { overlap, nvfuserLimits = false } = lowering;
@@ -65,10 +68,12 @@ function warningsOf(
     return made === null ? null : bytesOf(made, changed);
   };
   const hasStreams = overlap !== false && before.tensors.some((tensor) => streamAxis(tensor) !== null);
+  const now = bytesOf(decomposed, before);
+  const judge = given ?? judgeOfBytes(now, bytesOfChanged);
   return [
     ...(hasStreams ? unfollowedInputs(placed, before) : []),
-    ...(hasStreams ? gatheredStreams(placed, before, bytesOf(decomposed, before), bytesOfChanged) : []),
-    ...annotationConflicts(decomposed, before, known, nvfuserLimits, bytesOfChanged),
+    ...(hasStreams ? gatheredStreams(placed, before, now, bytesOfChanged, judge) : []),
+    ...annotationConflicts(decomposed, before, known, nvfuserLimits, judge),
   ];
 }
 

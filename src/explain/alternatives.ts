@@ -161,7 +161,7 @@ function withChange({ schedule, protocol, ...options }: CompileOptions, change: 
   };
 }
 
-function editedOrNull(
+export function editedOrNull(
   source: HasFusionData,
   { apply }: AnnotationEdit,
   options: CompileOptions,

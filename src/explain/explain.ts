@@ -9,6 +9,7 @@ import { isFusionSource, type ProgramSource, type Signature } from "../compile/l
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
 import { withNames } from "../ir/origin.ts";
+import type { Judge } from "../passes/moves/annotation-conflicts.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
@@ -26,7 +27,7 @@ import {
   withFewerLayers,
 } from "../tune/regions/fewer-layers.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, leftOut, type LeftOutForm } from "./alternatives.ts";
+import { type Alternative, alternatives, editedOrNull, leftOut, type LeftOutForm, worthIt } from "./alternatives.ts";
 import { chosenForEdit, type Edited } from "./edited-choice.ts";
 import type { AnnotationEdit } from "./edits.ts";
 import { type ExplainedRun, explainRun, type PartOfRun, type TracedRun } from "./explain-run.ts";
@@ -35,6 +36,7 @@ import { furtherPeakBytes } from "./layer-memory.ts";
 import { equalEntries, furtherRun, withoutNumbers } from "./layers.ts";
 import { exposedRefusals, isAloneCostly } from "./refusal-costs.ts";
 import { withEndlessRates } from "./what-if.ts";
+import { timeText } from "../support/wording.ts";
 import { overlapOf } from "../trace/overlap.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
@@ -297,6 +299,40 @@ function changesIn(
     given,
     profile,
   );
+}
+
+/**
+ * Decides between annotations of a program by its predicted time, as `alternatives` are: compiled as the program was, and
+ * better if they gain as much as a change has to. Null where times say nothing, or would take long to predict.
+ */
+export function judgeOfTimes(
+  source: ProgramSource,
+  { choice, layers, known = new Map() }: CompiledToExplain,
+  options: ExplainCompiledOptions & { readonly profile: MachineProfile },
+  explanation: Explanation,
+): Judge | null {
+  const { predicted, compilation } = explanation;
+  const isLarge = layers !== null || commandsOfRanks(compilation.program.ranks) > someCommands;
+  if (predicted === null || isLarge || isTooSmall(explanation)) return null;
+  const now = predicted.milliseconds;
+  const { profile, measured: _, all: __, onProgress: ___, graph = true, ...given } = options;
+  const timeOf = (edit: AnnotationEdit): number | null => {
+    if (!isFusionSource(source)) return null;
+    if (choice !== null) {
+      const of = { source, layers: null, known };
+      return chosenForEdit(of, edit, { ...given, graph }, profile)?.milliseconds ?? null;
+    }
+    const compiled = editedOrNull(source, edit, given);
+    return compiled === null ? null : simulate(compiled.program, profile, { graph }).milliseconds;
+  };
+  return {
+    now,
+    better: (changed) => {
+      const time = timeOf({ text: "", apply: () => changed });
+      return time === null || time > (1 - worthIt) * now ? null : time;
+    },
+    text: (time, before) => `${timeText(time)} predicted, now ${timeText(before)}`,
+  };
 }
 
 function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation["named"] {

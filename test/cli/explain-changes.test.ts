@@ -108,3 +108,58 @@ export default program({ M: 8192 }, ({ params: { M } }) => {
   );
   expect(gain).toBeGreaterThan(1.1);
 });
+
+it("what is advised is no conflict that a warning would undo: both are decided by predicted times", async () => {
+  const text = (edit: string): string => `import {
+  crossEntropy, DeviceMesh, Fusion, gradients, linear, program
+} from "@braid-compiler/braid";
+export default program({ T: 8192 }, ({ devices, params: { T } }) => {
+  const f = new Fusion();
+  const x = f.input([T, 4096], "bfloat16"), head = f.input([32000, 4096], "bfloat16");
+  const target = f.input([T], "int64");
+  const logits = linear(x, head);
+  const loss = crossEntropy(logits, target);
+  f.output(loss);
+  for (const tensor of f.inputs) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const rows of [x, head]) rows.outerSplit(0, devices).parallelize("DIDx");
+  ${edit}
+  for (const gradient of gradients(f, { of: [loss], wrt: [x, head] })) if (gradient) f.output(gradient);
+  return f;
+});
+`;
+  const flags = ["--devices", "2", "--on", "cuda", "--profile", "2xH100"];
+  const advised = await cli("explain", folder.write("logits.ts", text("")), ...flags);
+  const edit = 'logits.setDeviceMesh(x.mesh!); logits.outerSplit(0, 2).parallelize("DIDx")';
+  const [, time = ""] = /^ {2}[\d.]+ % faster, ([\d.]+ ms) +logits\.setDeviceMesh.*$/mu.exec(advised.out) ?? [];
+  expect(advised.out).toContain(`${time}   ${edit}\n`);
+  const typed = folder.write("logits.ts", text(`${edit};`));
+  const edited = await cli("explain", typed, ...flags);
+  expect(edited.out).toContain(`logits.ts: ${time} (`);
+  expect(edited.err).toMatch(/^warning\[annotations-conflict\]: head and logits are annotated differently/u);
+  expect(edited.err).not.toContain("leave out the mesh of logits");
+  // Without a machine, bytes decide.
+  expect((await cli("lower", typed, "--devices", "2")).err).toMatch(/leave out the mesh of logits.*bytes move in all/u);
+});
+
+it("a warning has the time that is predicted for its fix", async () => {
+  const text = (weight: string): string => `import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
+export default program({ M: 8192 }, ({ devices, params: { M } }) => {
+  const f = new Fusion();
+  const x = f.input([M, 4096], "bfloat16"), w = f.input([4096, 4096], "bfloat16");
+  f.output(linear(x, w));
+  for (const tensor of [x, w]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(0, devices).parallelize("DIDx");
+  ${weight}
+  return f;
+});
+`;
+  const flags = ["--devices", "4", "--on", "cuda", "--profile", "4xH200"];
+  const cut = await cli(
+    "explain",
+    folder.write("w.ts", text('w.outerSplit(0, devices).parallelize("DIDx");')),
+    ...flags,
+  );
+  const [, time = ""] = /annotate w whole on .* \(([\d.]+ us) predicted, now [\d.]+ us\)/u.exec(cut.err) ?? [];
+  const whole = await cli("explain", folder.write("w.ts", text("")), ...flags);
+  expect(whole.out).toContain(`w.ts: ${time} (`);
+});

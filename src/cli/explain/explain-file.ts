@@ -2,8 +2,10 @@
 import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { rewritesOf } from "../../compile/options/schedule.ts";
-import { compileToExplain, explainCompiled, type Explanation } from "../../explain/explain.ts";
+import { compileToExplain, explainCompiled, type Explanation, judgeOfTimes } from "../../explain/explain.ts";
 import { changed } from "../../explain/what-if.ts";
+import { annotationWarnings } from "../../compile/annotation-warnings.ts";
+import { isFusionSource } from "../../compile/lower-all.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
@@ -15,7 +17,7 @@ import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
-import { buildProgram, warnOfAllLayers } from "../program/build-program.ts";
+import { buildProgram, printWarnings, warnOfAllLayers } from "../program/build-program.ts";
 import { optimizeLater } from "../program/optimize-later.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
@@ -79,7 +81,7 @@ export async function explainFile(
   // Where all of the program is to be seen, all of it is compiled.
   const isWhole = measured !== null || flags.all || flags.timeline || flags.report !== undefined;
   const findLayers = isWhole ? undefined : withFewerLayers;
-  const built = await buildProgram(file, flags, lowering, building, findLayers);
+  const built = await buildProgram(file, { ...flags, warn: false }, lowering, building, findLayers);
   const { source, signature, layers, model, params } = built;
   optimizeLater();
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
@@ -103,6 +105,16 @@ export async function explainFile(
     measured: run,
     all: flags.all,
   });
+  const { warnings = [] } = built;
+  if (building !== null && warnings.length > 0) {
+    const judge =
+      profile === null
+        ? null
+        : judgeOfTimes(source, compiled, { ...options, graph, profile, measured: null }, explanation);
+    // What gains is decided by the same times as the changes that explain advises.
+    const judged = judge === null || !isFusionSource(source) ? warnings : annotationWarnings(source, lowering, judge);
+    printWarnings(judged, building);
+  }
   const { notes } = chooseAttention(source, { ...lowering, on }, undefined);
   const milliseconds = performance.now() - start;
   return { file, flags, params, sizes, profile, explanation, notes, chunks: [], milliseconds };

@@ -76,7 +76,7 @@ function requireHosts(file: string, hosts: readonly HostProgram[]): void {
 async function fromProgram(
   file: string,
   building: ApartBuilding,
-  { devices, set }: BuildFlags,
+  { devices, set, warn = true }: BuildFlags,
   lowering: GivenOptions<LoweringName>,
   findLayers: FindLayers,
 ): Promise<BuiltProgram> {
@@ -100,8 +100,8 @@ async function fromProgram(
       return { source: fusion, signature: { ...source, tensors }, reference: fusion, ...used, layers };
     }
     const { placed, warnings } = placedWithWarnings(fusion, lowering);
-    for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
-    return { source: fusion, signature: placed, reference: fusion, ...used, layers };
+    if (warn) printWarnings(warnings, building);
+    return { source: fusion, signature: placed, reference: fusion, ...used, layers, warnings };
   }
   requireHosts(file, source);
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
@@ -118,7 +118,11 @@ export function warnOfAllLayers(
 ): void {
   if (building === null || layers === null || !("data" in source)) return;
   if (annotationWarnings(layers.more, lowering).length > 0) return;
-  for (const warning of annotationWarnings(source, lowering)) building.print(`${renderDiagnostic(warning)}\n`);
+  printWarnings(annotationWarnings(source, lowering), building);
+}
+
+export function printWarnings(warnings: readonly Diagnostic[], building: ApartBuilding): void {
+  for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
 }
 
 // What `--scalar` may name: the scalars that host programs use and do not define.

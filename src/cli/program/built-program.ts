@@ -2,6 +2,7 @@
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import type { Options } from "../../compile/options.ts";
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { ImportedModel } from "../../import/model.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
@@ -16,7 +17,11 @@ export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients" | "h
   readonly fold?: boolean;
 };
 
-export type BuildFlags = ModelFlags & Options<"set" | "scalar" | "as">;
+export type BuildFlags = ModelFlags &
+  Options<"set" | "scalar" | "as"> & {
+    /** Whether warnings about annotations are printed, or only returned; true if omitted. */
+    readonly warn?: boolean;
+  };
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
@@ -36,6 +41,8 @@ export interface BuiltProgram {
   readonly model: ImportedModel | null;
   /** The parameters in use, including defaults. */
   readonly params: Parameters;
+  /** About annotations; none if omitted. */
+  readonly warnings?: readonly Diagnostic[];
 }
 
 export function fusionSource(data: FusionData): HasFusionData {

@@ -20,21 +20,19 @@ import { sameMesh } from "../routes/layouts.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /**
- * `before` is the Fusion as the user wrote it, `fusion` after insert-routes. `bytesOfChanged`: all that a Fusion with
- * other annotations moves; null if lowering refuses it.
+ * `before` is the Fusion as the user wrote it, `fusion` after insert-routes. `judge` decides between other annotations.
  */
 export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
   nvfuserLimits: boolean,
-  bytesOfChanged: (changed: FusionData) => number | null,
+  judge: Judge,
 ): readonly Diagnostic[] {
   if (!before.tensors.some(({ mesh }) => mesh !== null)) return [];
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
   const seen = new Set<string>();
   const all = movedTensors(fusion, before, sizeOf, nvfuserLimits);
-  const now = bytesOfAll(all);
   return all.flatMap((moved): readonly Diagnostic[] => {
     const { reader, isInserted, resharding } = moved;
     const gathered = gatheredIndices(moved, fusion.tensors);
@@ -71,7 +69,7 @@ export function annotationConflicts(
     const needed = at(fusion.tensors, operandOf(op, tensor, fusion));
     const about = { op, tensor: moving, leader: leading, needed };
     const isTried = leads && seen.size <= triedConflicts;
-    const changes = isTried ? cheaperAnnotations(before, about, now, bytesOfChanged) : null;
+    const changes = isTried ? cheaperAnnotations(before, about, judge) : leads && judge.now !== null ? [] : null;
     return [conflict(resharding, place, about, leads, changes)];
   });
 }
@@ -161,15 +159,35 @@ interface Conflict {
   readonly needed: Tensor;
 }
 
+/** Which of two programs is better: the one that moves fewer bytes, or where a machine is known, the faster one. */
+export interface Judge {
+  /** Of the program as it is; null if it is not known. */
+  readonly now: number | null;
+  /** Of a Fusion with other annotations; null if it is refused, or not better. */
+  readonly better: (changed: FusionData) => number | null;
+  /** A cost beside that of the program as it is. */
+  readonly text: (cost: number, now: number) => string;
+}
+
+export function judgeOfBytes(now: number | null, bytesOf: (changed: FusionData) => number | null): Judge {
+  return {
+    now,
+    better: (changed) => {
+      const bytes = now === null ? null : bytesOf(changed);
+      return bytes === null || now === null || bytes >= now ? null : bytes;
+    },
+    text: (bytes, before) => `${count(bytes)} move in all, now ${count(before)}`,
+  };
+}
+
 /**
- * Other annotations of one of the two tensors, with which the whole program moves fewer bytes: the fewest first. All have
- * been lowered. Null if sizes are not known.
+ * Other annotations of one of the two tensors, with which the whole program is better: the best first. All have been
+ * lowered. Null if that is not known.
  */
 function cheaperAnnotations(
   before: FusionData,
   { op, tensor, leader, needed }: Conflict,
-  now: number | null,
-  bytesOfChanged: (changed: FusionData) => number | null,
+  { now, better, text: textOf }: Judge,
 ): readonly string[] | null {
   if (now === null) return null;
   const isResult = leader.id === op.output;
@@ -183,11 +201,11 @@ function cheaperAnnotations(
   ] as const;
   return ways
     .flatMap(([changed, text]) => {
-      const bytes = changed === null ? null : bytesOfChanged(changed);
-      return bytes === null || bytes >= now ? [] : [{ text, bytes }];
+      const cost = changed === null ? null : better(changed);
+      return cost === null ? [] : [{ text, cost }];
     })
-    .toSorted((a, b) => a.bytes - b.bytes)
-    .map(({ text, bytes }) => `${text} (${count(bytes)} move in all, now ${count(now)})`);
+    .toSorted((a, b) => a.cost - b.cost)
+    .map(({ text, cost }) => `${text} (${textOf(cost, now)})`);
 }
 
 function followsOperands({ id }: Tensor): string {

@@ -12,14 +12,19 @@ import { shardsOf } from "../../ir/shards.ts";
 import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { reparallelize } from "../edit/tensor-edit.ts";
+import type { Judge } from "./annotation-conflicts.ts";
 import { axisText, opText } from "../op-text.ts";
 
-/** `before` is the Fusion as the user wrote it, `placed` with all shardings. `bytesOf`: all that a Fusion moves. */
+/**
+ * `before` is the Fusion as the user wrote it, `placed` with all shardings. `bytesOf`: all that a Fusion moves. None that
+ * `judge` finds better with the Stream.
+ */
 export function gatheredStreams(
   placed: FusionData,
   before: FusionData,
   now: number | null,
   bytesOf: (changed: FusionData) => number | null,
+  judge: Judge,
 ): readonly Diagnostic[] {
   if (now === null) return [];
   const found = placed.ops.flatMap((op) =>
@@ -28,8 +33,12 @@ export function gatheredStreams(
   return found.slice(0, mostTried).flatMap((kept): readonly Diagnostic[] => {
     const own = at(before.tensors, kept.tensor.id);
     const without = reparallelize(own, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType));
-    const bytes = bytesOf({ ...before, tensors: before.tensors.with(own.id, without) });
-    return bytes === null || bytes >= now ? [] : [originated(warning(kept, now, bytes), before.tensors, true)];
+    const changed = { ...before, tensors: before.tensors.with(own.id, without) };
+    const bytes = bytesOf(changed);
+    const cost = bytes === null || bytes >= now ? null : judge.better(changed);
+    if (bytes === null || cost === null || judge.now === null) return [];
+    const found = warning(kept, now - bytes, judge.text(cost, judge.now));
+    return [originated(found, before.tensors, true)];
   });
 }
 
@@ -63,15 +72,14 @@ function keptWhole(op: Op, tensor: Tensor, { tensors }: FusionData, before: Fusi
   return pair === undefined ? [] : [{ op, tensor, stream, operand: at(tensors, at(op.inputs, pair.operand)) }];
 }
 
-function warning({ op, tensor, stream, operand }: Kept, now: number, bytes: number): Diagnostic {
-  const text = (count: number): string => `${count.toLocaleString("en-US")} bytes`;
+function warning({ op, tensor, stream, operand }: Kept, more: number, gain: string): Diagnostic {
   return {
     code: "stream-keeps-whole",
     severity: "warning",
-    message: `Stream keeps T${tensor.id} whole, which would be cut as T${operand.id} is: ${text(now - bytes)} more move`,
+    message: `Stream keeps T${tensor.id} whole, which would be cut as T${operand.id} is: ${more.toLocaleString("en-US")} bytes more move`,
     place: { kind: "tensor", text: axisText(tensor, stream.part) },
     found: `${opText(op)}, of which T${operand.id} is cut over the devices along this axis`,
     expected: "Stream on an axis along which no operand is cut",
-    help: `leave out the Stream of T${tensor.id} (${text(bytes)} move in all, now ${text(now)}), or put it on another axis`,
+    help: `leave out the Stream of T${tensor.id} (${gain}), or put it on another axis`,
   };
 }
