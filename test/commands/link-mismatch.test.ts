@@ -281,3 +281,19 @@ test("a message says the iteration of the loops around a statement", () => {
   }));
   expect(() => link(inLoop)).toThrow("rank 0, stream 0: P2P (iteration 2, 5)");
 });
+
+test.each([1, 5])("a peer that is no rank has its own channel, with %i sends of each rank", (times) => {
+  // Sends of rank 0 to 2 are not what rank 0 receives from 1, whatever the channels' numbers.
+  const problems = problemsOf(2, (list, rank) => {
+    const view = list.input([8]);
+    for (let i = 0; i < times; i++) {
+      list.group(0, [{ type: "send", peer: 2, view }]);
+      if (rank === 0) list.group(0, [{ type: "recv", peer: 1, view: list.output([8]) }]);
+    }
+  });
+  expect(problems.map(({ message }) => message)).toEqual([
+    "the peer of a send is not a rank of the run",
+    "rank 0 receives from rank 1, which does not send it",
+    "the peer of a send is not a rank of the run",
+  ]);
+});

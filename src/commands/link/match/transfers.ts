@@ -204,8 +204,17 @@ function channelsOf(
 /** The number of two ranks, which is `next` if they have none yet. */
 type NumberOf = (from: number, to: number, next: number) => number;
 
-/** In a table, if every second pair of ranks has one, else in a map. */
+/** A peer that is no rank of the run is reported once all channels are known: until then it has one, too. */
 function numbering(rankCount: number, ops: number): NumberOf {
+  const numberOf = numberingOfRanks(rankCount, ops);
+  const others = new Map<string, number>();
+  const isRank = (rank: number): boolean => rank >= 0 && rank < rankCount;
+  return (from, to, next) =>
+    isRank(from) && isRank(to) ? numberOf(from, to, next) : getOrMake(others, `${from} ${to}`, () => next);
+}
+
+/** In a table, if every second pair of ranks has one, else in a map. */
+function numberingOfRanks(rankCount: number, ops: number): NumberOf {
   if (ops >= rankCount * rankCount) {
     const table = new Int32Array(rankCount * rankCount).fill(-1);
     return (from, to, next) => {
