@@ -27,7 +27,7 @@ import { fail } from "./diagnostics/diagnostic.ts";
  */
 export const cudaBackend: Backend = {
   name: "cuda",
-  attentionObstacle: () => attentionObstacle(0),
+  attentionObstacle: (gradientHeads) => attentionObstacle(0, gradientHeads),
   open: async ({ world, localRanks }) => {
     if (world !== 1) oneProcess(world);
     return createCudaBackend({ rendezvous: soloRendezvous() }).open({ world, localRanks });

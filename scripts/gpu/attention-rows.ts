@@ -51,25 +51,35 @@ export async function* attentionRows({ world, only = /(?:)/ }: PartContext): Asy
 interface RatedShape {
   readonly q: readonly number[];
   readonly k: readonly number[];
+  /** The shape of k if omitted. */
+  readonly v?: readonly number[];
 }
 
-/** Heads of one GPU of 8: GPT-3, and Llama-3 70B. */
+/** Heads of one GPU of 8: GPT-3, and Llama-3 70B; all heads of Gemma 2 9B, and 16 of DeepSeek-V3's. */
 const rated: readonly ({ readonly name: string } & RatedShape)[] = [
   { name: "12 heads of 128, 2048 rows", q: [1, 12, 2048, 128], k: [1, 12, 2048, 128] },
   { name: "8 heads on 1 head of keys, 8192 rows", q: [1, 1, 8, 8192, 128], k: [1, 1, 1, 8192, 128] },
+  { name: "16 heads of 256 on 8 of keys, 4096 rows", q: [1, 8, 2, 4096, 256], k: [1, 8, 1, 4096, 256] },
+  {
+    name: "16 heads of 192, values of 128, 4096 rows",
+    q: [1, 16, 4096, 192],
+    k: [1, 16, 4096, 192],
+    v: [1, 16, 4096, 128],
+  },
 ];
 const runs = 20;
 
 async function rateOf(
-  { q: queries, k: keys }: RatedShape,
+  { q: queries, k: keys, v: values = keys }: RatedShape,
   isBackward: boolean,
   world: PartContext["world"],
 ): Promise<string> {
   const f = new Fusion();
-  const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(keys, "bfloat16")];
+  const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(values, "bfloat16")];
   if (isBackward) {
-    const results = { output: f.input(queries, "bfloat16"), logsumexp: f.input(queries.slice(0, -1), "float") };
-    const { dq, dk, dv } = sdpaBackward(f.input(queries, "bfloat16"), q, k, v, results, { causal: "topLeft" });
+    const made = [...queries.slice(0, -1), values.at(-1) ?? 0];
+    const results = { output: f.input(made, "bfloat16"), logsumexp: f.input(queries.slice(0, -1), "float") };
+    const { dq, dk, dv } = sdpaBackward(f.input(made, "bfloat16"), q, k, v, results, { causal: "topLeft" });
     for (const result of [dq, dk, dv]) f.output(result);
   } else {
     f.output(sdpa(q, k, v, { causal: "topLeft" }).output);

@@ -21,10 +21,10 @@ export interface OpenOptions {
 export interface Backend {
   readonly name: string;
   /**
-   * Why no attention runs as one kernel on this machine; null if some does. Absent if every attention does. Asked
-   * before a program with attention is lowered.
+   * Why no attention runs as one kernel on this machine, or none whose gradient has heads of so many elements; null if
+   * some does. Absent if every attention does. Asked before a program with attention is lowered.
    */
-  readonly attentionObstacle?: () => string | null;
+  readonly attentionObstacle?: (gradientHeads: number) => string | null;
   open(options: OpenOptions): Promise<Group>;
 }
 

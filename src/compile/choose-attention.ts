@@ -1,7 +1,7 @@
 /** Attention "auto" on a machine: which attention of a program runs as one kernel there, and notes on the other. */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { isAttentionOp, obstacleOfOp } from "../ir/ops/kinds/attention/cudnn-obstacle.ts";
+import { gradientHeadsOf, isAttentionOp, obstacleOfOp } from "../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { at } from "../support/invariant.ts";
 import type { AnyCompilation } from "./compile.ts";
 import type { ProgramSource, Lowered } from "./lower-all.ts";
@@ -17,7 +17,7 @@ type Given = GivenOptions<LoweringName> & { readonly on: OptionValue<"on"> };
 export function chooseAttention<O extends Given>(
   source: ProgramSource | Lowered | AnyCompilation,
   options: O,
-  missing: (() => string | null) | undefined,
+  missing: ((gradientHeads: number) => string | null) | undefined,
 ): { readonly options: O; readonly notes: readonly Diagnostic[] } {
   const { attention } = loweringOn(pickOptions(loweringNames, options), options.on);
   if (attention !== "auto" || typeof source !== "object" || !("data" in source)) return { options, notes: [] };
@@ -25,7 +25,8 @@ export function chooseAttention<O extends Given>(
   const ops = fusion.ops.filter(isAttentionOp);
   if (ops.length === 0) return { options, notes: [] };
   const needsCudnn = ops.some(({ inputs, kind }) => kind === "SdpaBackward" || inputs.length === 3);
-  const reason = needsCudnn ? (missing?.() ?? null) : null;
+  const gradientHeads = Math.max(0, ...ops.map((op) => gradientHeadsOf(fusion, op)));
+  const reason = needsCudnn ? (missing?.(gradientHeads) ?? null) : null;
   const notes = ops.flatMap((op): readonly Diagnostic[] => {
     const obstacle = reason === null ? obstacleOfOp(fusion, op) : { found: reason, expected: "cuDNN (braid doctor)" };
     if (obstacle === null) return [];

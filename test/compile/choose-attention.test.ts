@@ -56,6 +56,8 @@ describe("cuDNN", () => {
     { dtype: "half", causal: "topLeft", backward: true },
     { q: [1, 2, 3, 16, 8], k: [1, 2, 1, 20, 8], v: [1, 2, 1, 20, 128], causal: "bottomRight", backward: true },
     { q: [2, 1, 64] },
+    { q: [2, 16, 256], causal: "topLeft", backward: true },
+    { q: [2, 16, 192], v: [2, 16, 128], backward: true },
   ];
   it.each(taken)("takes %o", (form) => {
     const f = program(form);
@@ -67,7 +69,7 @@ describe("cuDNN", () => {
     [{ dtype: "float" }, "float"],
     [{ dtype: "double" }, "double"],
     [{ q: [2, 16, 12] }, "heads of 12 elements of q and k"],
-    [{ q: [2, 16, 136] }, "heads of 136 elements of q and k"],
+    [{ q: [2, 16, 264] }, "heads of 264 elements of q and k"],
     [{ v: [2, 16, 20] }, "heads of 20 elements of v"],
     [{ q: [2, 17, 64], k: [2, 16, 64], causal: "bottomRight" }, "rows that see no key: 17 rows of q, 16 keys"],
     [{ k: [2, 0, 64] }, "no keys"],
@@ -122,6 +124,21 @@ describe("a machine without cuDNN", () => {
     expect(notes.map(({ found, expected }) => [found, expected])).toEqual([
       ["cuDNN is not installed", "cuDNN (braid doctor)"],
     ]);
+  });
+
+  it("is told how large the heads of gradients are", () => {
+    const asked: number[] = [];
+    const ask = (gradientHeads: number): string | null => (asked.push(gradientHeads) > 4 ? "too large" : null);
+    const { options, notes } = [
+      program({ q: [2, 16, 256] }),
+      program({ q: [2, 16, 64], v: [2, 16, 128], backward: true }),
+      program({ q: [2, 16, 192], v: [2, 16, 128], backward: true }),
+      program({ dtype: "float", q: [2, 16, 192], backward: true }),
+      program({ q: [2, 16, 256], backward: true }),
+    ].map((f) => chooseAttention(f, auto, ask))[4] ?? { options: auto, notes: [] };
+    expect(asked).toEqual([0, 128, 192, 0, 256]);
+    expect(options).toEqual({ on: "cuda", attention: "ops" });
+    expect(notes.map(({ found }) => found)).toEqual(["too large"]);
   });
 
   it("is not asked for programs without attention, for other options and on the CPU", () => {

@@ -51,7 +51,7 @@ export function createCudaBackend(options: CudaOptions): Backend {
   requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder", "flight"]);
   return {
     name: "cuda",
-    attentionObstacle: () => attentionObstacle(options.rendezvous.localRank),
+    attentionObstacle: (gradientHeads) => attentionObstacle(options.rendezvous.localRank, gradientHeads),
     open: async (world) => openGroup(world, options),
   };
 }

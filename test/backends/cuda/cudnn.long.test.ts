@@ -60,6 +60,17 @@ describe.skipIf(obstacle !== null)("attention by cuDNN", () => {
     expect(printed).toContain("causal no; operands half [4, 8] strides 8, 1");
   }, 60_000);
 
+  it("has gradients of large heads on Hopper alone", async () => {
+    const of = async (major: string): Promise<string> => {
+      const gpu = { ...fakes, env: { ...fakes.env, FAKE_CUDA_MAJOR: major } };
+      return (await runRanks(gpu, 1, "cudnn-rank.ts", "136")).printed;
+    };
+    expect(await of("8")).toContain(
+      "note: attention runs as matmuls and a softmax: gradients of heads of 136 elements on a GPU of compute capability 8",
+    );
+    expect(await of("9")).not.toContain("note:");
+  }, 60_000);
+
   it("needs a recent cuDNN", async () => {
     const old = { ...fakes, env: { ...fakes.env, FAKE_CUDNN_VERSION: "91002" } };
     const { printed } = await runRanks(old, 1, "cudnn-rank.ts", "8");

@@ -11,8 +11,11 @@ export const oldestCudnn = 91_501;
 /** The compute capabilities, without their minor number, for which cuDNN's backward pass repeats its bits. */
 const architectures: readonly number[] = [8, 9];
 
-/** Why cuDNN cannot run attention on GPU `ordinal`; null if it can. */
-export function attentionObstacle(ordinal: number): string | null {
+/** Before Hopper, gradients of larger heads have no kernel (cudnn-frontend, CompositeSDPABackwardNode). */
+const mostGradientHeads = 128;
+
+/** Why cuDNN cannot run attention on GPU `ordinal`, with gradients of heads of so many elements; null if it can. */
+export function attentionObstacle(ordinal: number, gradientHeads = 0): string | null {
   try {
     const version = Number(loadLibrary("cudnn", cudnnPrototypes).functions.cudnnGetVersion());
     if (version < oldestCudnn) return `cuDNN ${dottedCudnn(version)} is older than ${dottedCudnn(oldestCudnn)}`;
@@ -21,7 +24,11 @@ export function attentionObstacle(ordinal: number): string | null {
     const device = out((value) => driver.cuDeviceGet(value, ordinal));
     const attribute = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
     const major = out((value) => driver.cuDeviceGetAttribute(value, attribute, device));
-    return architectures.includes(major) ? null : `a GPU of compute capability ${major}, not 8 or 9`;
+    if (!architectures.includes(major)) return `a GPU of compute capability ${major}, not 8 or 9`;
+    const takesHeads = major >= 9 || gradientHeads <= mostGradientHeads;
+    return takesHeads
+      ? null
+      : `gradients of heads of ${gradientHeads} elements on a GPU of compute capability ${major}`;
   } catch (error) {
     if (error instanceof DiagnosticError) return error.diagnostics[0]?.message ?? error.message;
     throw error;

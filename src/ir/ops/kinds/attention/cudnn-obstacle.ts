@@ -27,7 +27,7 @@ export interface CudnnObstacle {
   readonly expected: string;
 }
 
-const mostHeadSize = 128;
+const mostHeadSize = 256;
 const headStep = 8;
 
 /** Null if cuDNN takes it, or may take it: rows and keys of unknown number are checked again when it is launched. */
@@ -101,6 +101,13 @@ export function decodeObstacle({
 
 export function isAttentionOp(op: Op): op is SdpaOp | SdpaBackwardOp {
   return op.kind === "Sdpa" || op.kind === "SdpaBackward";
+}
+
+/** The elements of the largest heads of q, k and v; 0 of attention itself, and of heads that cuDNN does not take. */
+export function gradientHeadsOf(fusion: Pick<FusionData, "tensors">, op: SdpaOp | SdpaBackwardOp): number {
+  if (op.kind === "Sdpa" || obstacleOfOp(fusion, op) !== null) return 0;
+  const sizes = op.inputs.slice(1, 4).map((id) => withoutReductions(at(fusion.tensors, id).domain.logical).at(-1));
+  return Math.max(...sizes.map((axis) => (axis === undefined ? 0 : (constantValue(axis.extent) ?? 0))));
 }
 
 /** Of an op of a Fusion. */
