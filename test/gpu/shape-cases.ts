@@ -72,6 +72,8 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       argsort(x, 1),
       sort(x, 0, { descending: true }).values,
       topk(reshape(x, [33 * 64]), 5).values,
+      argsort(reshape(cat([x, add(x, x), x, x, x], 1), [10, 1056]), 0, { descending: true }),
+      argsort(reshape(cat([x, add(x, x), x, x, x], 1), [2, 5280]), 1),
       cumsum(long, 1),
       scan("amax", permute(long, [1, 0]), 0, true),
       scatterAdd(full(f, [101], 1, dtype), 0, spread, select(long, 0, 1)),

@@ -81,6 +81,7 @@ export const singleGpuCases: readonly GpuCase[] = [
       linear(f.input([3, 64, 48], dtype), f.input([40, 48], dtype), f.input([40], dtype)),
       // Of odd sizes the library proposes kernels that cut k.
       ...[7, 8].map((n) => linear(f.input([168, 7], dtype), f.input([n, 7], dtype), f.input([n], dtype))),
+      linear(f.input([300, 264], dtype), f.input([261, 264], dtype), f.input([261], dtype)),
     ]),
   ]),
   ...every.map((dtype) =>

@@ -272,6 +272,41 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences(cases)).toEqual([]);
   });
 
+  it("multiply to rows that end between vectors, by two GEMMs and in scratch where rows begin there as well", () => {
+    const random = createRandom(21);
+    const draw = (length: number): Values => Array.from({ length }, () => (random.integer(33) - 16) / 4);
+    const [m, n, k] = [257, 261, 264];
+    const cases = ([261, 264] as const).flatMap((row) =>
+      [false, true].map((hasBias): Expected => {
+        const kernel: Kernel = {
+          kind: "linear",
+          inputs: [operand("half", [m, k]), operand("half", [n, k]), ...(hasBias ? [operand("half", [n])] : [])],
+          outputs: [operand("half", [m, n], [row, 1])],
+        };
+        const { steps, scratchBytes } = kernelSteps(kernel, () => 256);
+        const gemms = steps.flatMap((step) => (step.kind === "gemm" ? [step.contraction.n] : []));
+        expect([gemms, steps.length, scratchBytes]).toEqual([
+          [256, 5],
+          row === 261 ? 3 : 2,
+          row === 261 ? m * 264 * 2 : 0,
+        ]);
+        const inputs = [draw(m * k), draw(n * k), ...(hasBias ? [draw(n)] : [])];
+        return { name: `${row} ${hasBias}`, kernel, inputs, expected: runKernel(kernel, inputs) };
+      }),
+    );
+    expect(differences(cases)).toEqual([]);
+    const kinds = (kernel: Kernel): readonly string[] => kernelSteps(kernel, () => 256).steps.map(({ kind }) => kind);
+    const of = (dtype: "half" | "float", columns: number): Kernel => ({
+      kind: "linear",
+      inputs: [operand(dtype, [m, k]), operand(dtype, [columns, k])],
+      outputs: [operand(dtype, [m, columns])],
+    });
+    expect(kinds(of("half", 264))).toEqual(["gemm"]);
+    expect(kinds(of("float", 261))).toEqual(["gemm"]);
+    // Few products.
+    expect(kinds(of("half", 237))).toEqual(["gemm"]);
+  });
+
   it("add GEMMs to their last input, with a bias and in batches, whatever the strides", () => {
     const random = createRandom(13);
     const [batch, m, n, k] = [2, 37, 41, 33];

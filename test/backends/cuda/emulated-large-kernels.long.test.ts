@@ -1,9 +1,10 @@
 /** Results of generated CUDA kernels with many blocks, run on the CPU. */
 import { describe, expect, it } from "vitest";
-import type { Kernel } from "../../../src/commands/kernel.ts";
+import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { count, operand } from "../../kernels/run-kernel.ts";
+import { evaluateUnit } from "../../kernels/unit-reference.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { differences, wholeValues } from "./emulate/differences.ts";
 
@@ -43,4 +44,28 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       ]).map((line) => line.slice(0, 300)),
     ).toEqual([]);
   });
+
+  it.each([
+    { name: "one row", shape: [4100], axis: 0, descending: false },
+    { name: "the largest of columns", shape: [4099, 2], axis: 0, descending: true },
+  ])(
+    "sort what a block does not hold: $name",
+    ({ name, shape, axis, descending }) => {
+      const values = wholeValues("float", count(shape), createRandom(9)).with(7, NaN);
+      const kernel: UnitKernel = {
+        kind: "unit",
+        inputs: [operand("float", shape)],
+        outputs: [operand("int64", shape)],
+        values: [
+          { dtype: "float", shape },
+          { dtype: "int64", shape },
+        ],
+        steps: [{ kind: "Argsort", axis, descending, inputs: [0], output: 1 }],
+        results: [1],
+      };
+      const expected = evaluateUnit(kernel, [values]);
+      expect(differences([{ name, kernel, inputs: [values], expected }])).toEqual([]);
+    },
+    300_000,
+  );
 });

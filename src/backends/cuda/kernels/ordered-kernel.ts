@@ -1,9 +1,16 @@
 /**
  * The kernels of nests that go along an axis in order: scatterAdd, scans and sorts. Every run gives the same bits.
  */
-import { coefficientOf, lastNeeded, loopsBehind } from "../../../kernels/nests/affine.ts";
+import { coefficientOf, constantIndex, lastNeeded, loopsBehind } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
-import { nestAccesses, iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
+import {
+  type Access,
+  nestAccesses,
+  iterationCount,
+  type Nest,
+  type NestMemory,
+  type Ordered,
+} from "../../../kernels/nests/nest.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant, unreachable } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
@@ -39,16 +46,17 @@ const manyColumns = 1 << 13;
 /** How often a warp looks at 32 indices before it adds. */
 const looks = 4;
 
-export function orderedKernel(nest: Nest): KernelSource {
+/** One kernel, or two for rows that a block does not sort. `partsAt` is the scratch of `sortBytes` bytes. */
+export function orderedKernels(nest: Nest, partsAt: NestMemory): readonly KernelSource[] {
   const { ordered } = nest;
   invariant(ordered !== undefined, "an ordered kernel is made of an ordered nest");
   switch (ordered.kind) {
     case "scatter":
-      return scatterKernel(nest, ordered);
+      return [scatterKernel(nest, ordered)];
     case "scan":
-      return scanKernel(nest, ordered);
+      return [scanKernel(nest, ordered)];
     case "sort":
-      return sortKernel(nest, ordered.descending);
+      return sortKernels(nest, ordered.descending, partsAt);
     default:
       return unreachable(ordered);
   }
@@ -66,8 +74,13 @@ interface OrderedForm {
   readonly signature: (threads: number) => string;
 }
 
-function formOf(nest: Nest, threads: number): OrderedForm {
-  const group = [{ nest, given: new Map<number, number>(), stores: true }];
+/** `read`: what the kernel reads besides the nest. */
+function formOf(nest: Nest, threads: number, read: readonly Access[] = []): OrderedForm {
+  const given = new Map<number, number>();
+  const group = [
+    { nest, given, stores: true },
+    ...read.map((access) => ({ nest: { ...nest, body: [{ kind: "load", access } as const] }, given, stores: false })),
+  ];
   const parameters = parametersOf(group);
   const nameOf = (parameter: Parameter): string => parameterName(parameters, parameter);
   const [columns, length] = [iterationCount(nest.loops), iterationCount(nest.reducedLoops)];
@@ -171,41 +184,130 @@ function scanKernel(nest: Nest, { semantics, reverse }: Extract<Ordered, { kind:
   return kernelOf(text, [Math.ceil((columns * lanes) / block), 1, 1], block, parameters);
 }
 
+/** Elements that a block sorts in shared memory: 12 bytes each. */
+const mostSorted = 4096;
+
+/** Bytes of scratch for the parts of a sort; 0 if a block sorts the whole. */
+export function sortBytes({ ordered, loops, reducedLoops }: Nest): number {
+  const length = iterationCount(reducedLoops);
+  return ordered?.kind !== "sort" || length <= mostSorted ? 0 : 4 * iterationCount(loops) * length;
+}
+
 /**
- * A block sorts the positions of a column where they are written, by a bitonic network whose exchanges all put the
- * smaller element first: elements past the end would be the largest, and stay. Equal elements compare by position.
+ * A block sorts the positions of a column in shared memory, by a bitonic network whose exchanges all put the smaller
+ * element first: elements past the end would be the largest, and stay. Equal elements compare by position. Of a longer
+ * column, blocks sort parts, and a second kernel adds up by binary search how many elements of each part come before an
+ * element: that is its place.
  */
-function sortKernel(nest: Nest, descending: boolean): KernelSource {
-  const { length } = formOf(nest, blockThreads);
-  let threads = 32;
-  while (threads < 1024 && 2 * threads < length) threads *= 2;
-  const form = formOf(nest, 2 * threads);
-  const { columns, type, context, parameters, to, signature } = form;
-  const loops = nest.reducedLoops.map(({ atom }) => `const ${type} ${loopName("ni", atom)} = 0;`);
-  const inner = nest.reducedLoops.at(-1);
-  const stride = inner === undefined ? 1 : coefficientOf(nest.target.offset, inner.atom);
-  const padded = 2 ** Math.ceil(Math.log2(Math.max(2, length)));
+function sortKernels(nest: Nest, descending: boolean, partsAt: NestMemory): readonly KernelSource[] {
+  const length = iterationCount(nest.reducedLoops);
+  const target = { memory: partsAt, dtype: "int", offset: constantIndex(0) } as const;
+  if (length <= mostSorted) return [sortKernel(nest, descending, 1)];
+  return [
+    sortKernel({ ...nest, target }, descending, Math.ceil(length / mostSorted)),
+    placeKernel(nest, descending, target),
+  ];
+}
+
+function sortKernel(nest: Nest, descending: boolean, parts: number): KernelSource {
+  const length = iterationCount(nest.reducedLoops);
+  const sorted = Math.min(mostSorted, 2 ** Math.ceil(Math.log2(Math.max(2, length))));
+  const threads = Math.min(1024, Math.max(32, sorted / 2));
+  const form = formOf(nest, length + mostSorted);
+  const { columns, type, parameters, to, signature } = form;
   // Pairs (a, b) with a < b.
   const exchange = (a: string, b: string): readonly string[] => [
-    `for (${type} i = threadIdx.x; i < ${padded / 2}u; i += ${threads}u) {`,
+    `for (${type} i = threadIdx.x; i < ${sorted / 2}u; i += ${threads}u) {`,
     `const ${type} a = ${a};`,
     `const ${type} b = ${b};`,
-    `if (b < ${length}u) {`,
-    `const long long x = row[a * ${stride}u];`,
-    `const long long y = row[b * ${stride}u];`,
-    `if (isBefore(y, x)) {`,
-    `row[a * ${stride}u] = y;`,
-    `row[b * ${stride}u] = x;`,
-    "}",
+    "if (b < count && isBefore(keys[b], places[b], keys[a], places[a])) {",
+    "const Key key = keys[a];",
+    "const unsigned place = places[a];",
+    "keys[a] = keys[b];",
+    "places[a] = places[b];",
+    "keys[b] = key;",
+    "places[b] = place;",
     "}",
     "}",
     "__syncthreads();",
   ];
-  const [first, second] = descending ? ["v", "u"] : ["u", "v"];
+  const first = parts === 1 ? "0" : `(${type})blockIdx.y * ${sorted}u`;
+  const stored =
+    parts === 1
+      ? [...rowLines(form), storeLoop("row[i * STRIDE]")]
+      : [`int *const row = &${to} + (k * (${type})${length}u + first);`, storeLoop("row[i]")];
   const text = [
     signature(threads),
     `const ${type} k = blockIdx.x;`,
-    ...loopVariables(nest.loops, "k", type, "ni"),
+    ...compareLines(form, descending),
+    "using Key = decltype(keyOf(0));",
+    `__shared__ Key keys[${sorted}];`,
+    `__shared__ unsigned places[${sorted}];`,
+    `const ${type} first = ${first};`,
+    `const ${type} count = min((${type})${sorted}u, ${length}u - first);`,
+    `for (${type} i = threadIdx.x; i < count; i += ${threads}u) {`,
+    "keys[i] = keyOf(first + i);",
+    "places[i] = first + i;",
+    "}",
+    "__syncthreads();",
+    `for (${type} size = 2; size <= ${sorted}u; size *= 2) {`,
+    ...exchange("i / (size / 2) * size + i % (size / 2)", "i / (size / 2) * size + size - 1 - i % (size / 2)"),
+    `for (${type} half = size / 4; half > 0; half /= 2) {`,
+    ...exchange("i / half * 2 * half + i % half", "a + half"),
+    "}",
+    "}",
+    ...stored,
+    "}",
+  ];
+  return kernelOf(text, [columns, parts, 1], threads, parameters);
+
+  function storeLoop(place: string): string {
+    return `for (${type} i = threadIdx.x; i < count; i += ${threads}u) ${place.replace("STRIDE", `${strideOf(nest)}u`)} = places[i];`;
+  }
+}
+
+/** A thread takes an element of a sorted part to its place in the whole. */
+function placeKernel(nest: Nest, descending: boolean, parts: Access): KernelSource {
+  const length = iterationCount(nest.reducedLoops);
+  const form = formOf(nest, iterationCount(nest.loops) * length + blockThreads, [parts]);
+  const { columns, type, context, parameters, signature } = form;
+  const elements = columns * length;
+  const text = [
+    signature(blockThreads),
+    `const ${type} t = (${type})blockIdx.x * ${blockThreads}u + threadIdx.x;`,
+    `if (t >= ${elements}u) return;`,
+    `const ${type} k = t / ${length}u;`,
+    `const ${type} own = t % ${length}u;`,
+    ...compareLines(form, descending),
+    `const int *const sorted = ${context.nameOf(parts.memory)} + (t - own);`,
+    "const unsigned place = sorted[own];",
+    "const auto key = keyOf(place);",
+    `${type} rank = own % ${mostSorted}u;`,
+    `for (${type} first = 0; first < ${length}u; first += ${mostSorted}u) {`,
+    `if (first == own - own % ${mostSorted}u) continue;`,
+    `${type} low = first;`,
+    `${type} high = min(first + ${mostSorted}u, (${type})${length}u);`,
+    "while (low < high) {",
+    `const ${type} middle = low + (high - low) / 2;`,
+    "const unsigned other = sorted[middle];",
+    "if (isBefore(keyOf(other), other, key, place)) low = middle + 1;",
+    "else high = middle;",
+    "}",
+    "rank += low - first;",
+    "}",
+    ...rowLines(form),
+    `row[rank * ${strideOf(nest)}u] = place;`,
+    "}",
+  ];
+  return kernelOf(text, [Math.ceil(elements / blockThreads), 1, 1], blockThreads, parameters);
+}
+
+/** The key at a position, and the order of keys and, if they are equal, of positions. */
+function compareLines(form: OrderedForm, descending: boolean): readonly string[] {
+  const { type, context } = form;
+  const [first, second] = descending ? ["v", "u"] : ["u", "v"];
+  return [
+    ...loopVariables(context.nest.loops, "k", type, "ni"),
     "const auto keyOf = [&](long long position) {",
     // Where the axis has several loops, their variables have names that begin with this one.
     `const ${type} place = (${type})position;`,
@@ -213,28 +315,23 @@ function sortKernel(nest: Nest, descending: boolean): KernelSource {
     `return ${resultName(context)};`,
     "};",
     // NaN is the only value that differs from itself.
-    "const auto isBefore = [&](long long x, long long y) {",
-    "const auto u = keyOf(x);",
-    "const auto v = keyOf(y);",
+    "const auto isBefore = [](auto u, unsigned x, auto v, unsigned y) {",
     `if (${first} < ${second} || (${first} == ${first} && ${second} != ${second})) return true;`,
     `if (${second} < ${first} || (${second} == ${second} && ${first} != ${first})) return false;`,
     "return x < y;",
     "};",
-    "{",
-    ...loops,
-    `long long *const row = &${to};`,
-    `for (${type} i = threadIdx.x; i < ${length}u; i += ${threads}u) row[i * ${stride}u] = i;`,
-    "__syncthreads();",
-    `for (${type} size = 2; size <= ${padded}u; size *= 2) {`,
-    ...exchange("i / (size / 2) * size + i % (size / 2)", "i / (size / 2) * size + size - 1 - i % (size / 2)"),
-    `for (${type} half = size / 4; half > 0; half /= 2) {`,
-    ...exchange("i / half * 2 * half + i % half", "a + half"),
-    "}",
-    "}",
-    "}",
-    "}",
   ];
-  return kernelOf(text, [columns, 1, 1], threads, parameters);
+}
+
+/** The first element of the row that is written. */
+function rowLines({ type, context: { nest }, to }: OrderedForm): readonly string[] {
+  const loops = nest.reducedLoops.map(({ atom }) => `const ${type} ${loopName("ni", atom)} = 0;`);
+  return [...loops, `long long *const row = &${to};`];
+}
+
+function strideOf({ reducedLoops, target }: Nest): number {
+  const inner = reducedLoops.at(-1);
+  return inner === undefined ? 1 : coefficientOf(target.offset, inner.atom);
 }
 
 /** Integers are added in any order: a thread adds one element, atomically. */

@@ -14,7 +14,7 @@ import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
 import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space.ts";
 import type { NestMemory, Nest } from "../../../../kernels/nests/nest.ts";
 import { memoriesOf, movedNest, movedPhase, placeScratch } from "../../../../kernels/nests/stored-values.ts";
-import type { PhaseAddress } from "../../../../kernels/phase.ts";
+import type { ContractionPhase, PhaseAddress } from "../../../../kernels/phase.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
 import { at, invariant, unreachable } from "../../../../support/invariant.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
@@ -22,10 +22,11 @@ import { blockScaleLayout } from "../../matmul/gemm-layout.ts";
 import type { KernelSource } from "../kernel-source.ts";
 import { partBytes, reductionKernels } from "../reduction-kernel.ts";
 import { rowKernel } from "../row-kernel.ts";
-import { orderedKernel } from "../ordered-kernel.ts";
+import { orderedKernels, sortBytes } from "../ordered-kernel.ts";
 import { tiledKernel } from "../tiled-kernel.ts";
 import { type GroupedNest, groupPhases, type PhaseGroup } from "./nest-groups.ts";
 import { planTiles } from "./tile-plan.ts";
+import { unevenBytes, unevenGemms } from "./uneven-rows.ts";
 import type { AlignmentOf } from "./vector-width.ts";
 
 export type KernelStep =
@@ -69,7 +70,8 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
   const { phases, sizes } = kernelPhases(kernel);
   const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
   const partsFrom = Math.ceil(valueBytes / workAlignment) * workAlignment;
-  const parts = Math.max(0, ...groups.map((group) => (group.kind === "reduction" ? partBytes(group.nest) : 0)));
+  const parts = Math.max(0, ...groups.map(bytesOfParts));
+  const partsAt = { kind: "scratch", offset: partsFrom } as const;
   const steps = groups.flatMap((group): readonly KernelStep[] => {
     switch (group.kind) {
       case "nests":
@@ -77,15 +79,13 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
       case "rows":
         return [{ kind: "kernel", source: rowKernel(group, alignmentOf) }];
       case "reduction": {
-        const kernels = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
+        const kernels = reductionKernels(group.nest, alignmentOf, partsAt);
         return kernels.map((source) => ({ kind: "kernel", source }));
       }
       case "ordered":
-        return [{ kind: "kernel", source: orderedKernel(group.nest) }];
-      case "contraction": {
-        const { contraction, a, b, bias, c } = group;
-        return [{ kind: "gemm", contraction, a, b, bias, addend: null, c }];
-      }
+        return orderedKernels(group.nest, partsAt).map((source) => ({ kind: "kernel", source }));
+      case "contraction":
+        return gemmSteps(group, partsAt, alignmentOf);
       default:
         return unreachable(group);
     }
@@ -191,6 +191,37 @@ export function identityKernel(
 
 function oneNest(nest: Nest, alignmentOf: AlignmentOf): KernelSource {
   return nestsKernel([{ nest: arrangeLoops(nest), given: new Map(), stores: true }], alignmentOf);
+}
+
+/** Of scratch that a step needs for itself. */
+function bytesOfParts(group: PhaseGroup): number {
+  switch (group.kind) {
+    case "reduction":
+      return partBytes(group.nest);
+    case "ordered":
+      return sortBytes(group.nest);
+    case "contraction":
+      return unevenBytes(group);
+    case "nests":
+    case "rows":
+      return 0;
+    default:
+      return unreachable(group);
+  }
+}
+
+function gemmSteps(phase: ContractionPhase, partsAt: NestMemory, alignmentOf: AlignmentOf): readonly KernelStep[] {
+  const step = ({ contraction, a, b, bias, c }: ContractionPhase): KernelStep => {
+    return { kind: "gemm", contraction, a, b, bias, addend: null, c };
+  };
+  const uneven = unevenGemms(phase, partsAt);
+  if (uneven === null) return [step(phase)];
+  const { gemms, scratchRow } = uneven;
+  if (scratchRow === null) return gemms.map(step);
+  const { dtype, m, n, c } = phase.contraction;
+  const rows = (row: number): Operand => ({ dtype, shape: [m, n], strides: [row, 1] });
+  const copy = copyBetween([rows(scratchRow), partsAt], [rows(c.row), phase.c.memory], alignmentOf);
+  return [...gemms.map(step), { kind: "kernel", source: copy }];
 }
 
 function nestsKernel(group: readonly GroupedNest[], alignmentOf: AlignmentOf): KernelSource {
