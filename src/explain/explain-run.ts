@@ -113,7 +113,9 @@ export function explainRun(
   add(graph ? "latency" : "host", milliseconds - idle.end - launch);
   let compute = idle.kernels;
   let interference = 0;
-  let least = Math.max(...overlap.map(({ kernels }) => kernels));
+  // Kernels that run at once take less time than one after the other.
+  const busiest = Math.max(...overlap.map(({ kernels }) => kernels));
+  let least = busiest;
   if (profile !== null) {
     const own = kernelTimeOf(program, rank, costOf);
     const serialCosts = serial === null ? null : commandCosts(serial, profile, assume, gemms?.serial);
@@ -128,7 +130,7 @@ export function explainRun(
     interference = idle.kernels - (own.all - own.launches);
     add("interference", interference);
     compute = alone.all;
-    least = leastCompute(program, serial, costOf, serialCosts);
+    least = Math.min(busiest, leastCompute(program, serial, costOf, serialCosts));
   }
   const path = pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference);
   return {
@@ -143,10 +145,17 @@ export function explainRun(
     loopedGemms: path.gemms * loopedShare(program, trace, rank),
     besideGemms: timeBesideGemms(program, trace, timing, rank),
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
-    overlap: at(overlap, rank),
+    overlap: overlapBeside(overlap, rank),
     assumptions: all(),
     trace,
   };
+}
+
+/** That of the rank, or if others alone move data, as from or to its memory, of the one that moves for longest. */
+function overlapBeside(all: readonly RankOverlap[], rank: number): RankOverlap {
+  const own = at(all, rank);
+  if (own.communication > 0) return own;
+  return all.reduce((most, each) => (each.communication > most.communication ? each : most), own);
 }
 
 /** By cause: milliseconds of it that another cause holds as long. */

@@ -148,7 +148,7 @@ function rankDocument(
     kernels: list.kernels.map((text) => kernels.get(text) ?? -1),
     gemms,
     attentions,
-    ops: ops.map(planOp),
+    ops: ops.map((op) => planOp(op, compilation.decomposed !== undefined)),
     waitRuns,
     statements,
     commands: commands.map((command, i) => ({ ...command, kind: notes.kindOf(i), details: notes.detailsOf(i) })),
@@ -180,13 +180,15 @@ function planTensor(
   };
 }
 
-function planOp(op: DeviceOp): PlanOp {
+function planOp(op: DeviceOp, isLowered: boolean): PlanOp {
   if (op.kind !== "transfer") return op;
   return fail("plan-unsupported", "a plan cannot hold transfers of NCCL", {
     place: { kind: "option", text: "--backend" },
     found: `a transfer on ${op.communicator}`,
     expected: "communication by copies and kernels of Braid's own",
-    help: "compile with --backend cuda",
+    help: isLowered
+      ? "compile with --backend cuda"
+      : 'give the communications of the host program the back end "cuda": { backend: "cuda" }, or backend=CUDA in a dump',
   });
 }
 

@@ -46,6 +46,11 @@ describe("is refused", () => {
       () => ["compile", example, "--backend", "nccl", "-o", plan],
       ["plan-unsupported", "compile with --backend cuda"],
     ],
+    [
+      "with calls of NCCL that the program itself has",
+      () => ["compile", "examples/hand-built.ts", "-o", plan],
+      ["plan-unsupported", 'give the communications of the host program the back end "cuda"'],
+    ],
     ["into a file", () => ["compile", example, "-o", example], ["file-unwritable", "choose another folder"]],
     ["on the CPU", () => ["run", plan], ["a plan runs on GPUs only", "run it with --on cuda"]],
     [

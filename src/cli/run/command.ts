@@ -44,8 +44,10 @@ export function runCommand(
       const hosts = hostsOfRun(file, flags, world);
       const own = { ...compileGiven(command, file), ...hosts };
       const here = await withOwnProfile({ ...flags, ...hosts, devices }, own);
+      const isAsked = command.getOptionValueSource("timeout") === "cli";
+      const timeout = isAsked ? here.timeout : Math.max(here.timeout, leastToBuild);
       const result = await withProgress(terminal, (step) =>
-        whileBuilding(file, { ...here, timeout: Math.max(here.timeout, leastToBuild) }, terminal.err, async (made) => {
+        whileBuilding(file, { ...here, timeout }, terminal.err, async (made) => {
           const [place, { runFile }] = await Promise.all([make(here), import("./run-file.ts")]);
           // Warnings about the program are the same on all ranks.
           const building = made !== null && (place.world?.rank ?? 0) > 0 ? { ...made, print: () => {} } : made;

@@ -28,6 +28,7 @@ import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
 import { printedLines } from "../../host/print/statement-lines.ts";
 import type { Parameters } from "../../host/program-file.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { verifyReport } from "../../report/build/verify-report.ts";
@@ -92,7 +93,7 @@ export async function verifyFile(
   // Findings name all ranks and layers, and a report draws them.
   const isWhole = flags.full === "full" || flags.report !== undefined;
   // A chosen schedule orders layers by the memory that all of them need.
-  const findLayers = isWhole || profile !== null ? undefined : withFewerLayers;
+  const findLayers = isWhole || profile !== null ? undefined : layersOfLarge;
   const built = await buildProgram(file, flags, options, building, findLayers);
   const { source, signature, reference, model, params, lineOf: linesOfDump, text, containers, layers: fewer } = built;
   optimizeLater();
@@ -194,6 +195,13 @@ export async function verifyFile(
     unwritten,
     replay,
   };
+}
+
+/** Of fewer ops, two shorter programs take as long as the whole. */
+const fewestOps = 1500;
+
+function layersOfLarge(whole: FusionData): FewerLayers | null {
+  return whole.ops.length < fewestOps ? null : withFewerLayers(whole);
 }
 
 interface Verified {
@@ -307,8 +315,9 @@ interface AddedLine {
 
 /** `devices`: how many ranks there are; all of them need not be named. */
 function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
-  const where = after.length === 0 ? "" : ` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}`;
-  return `add \`${statement}\`${where}${ranks.length === devices ? "" : ` of ${ranksText(ranks)}`}`;
+  const who = ranks.length === devices ? "" : ` of ${ranksText(ranks)}`;
+  if (after.length === 0) return `add \`${statement}\`${who}`;
+  return `add \`${statement}\` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}${who}, indented alike`;
 }
 
 function onRanks(ranks: readonly number[], devices: number): string {
