@@ -3,12 +3,14 @@
  * loop with an op that computes, the first rule that kept the two apart. It decides nothing: it asks the functions by
  * which stream-parallel-type decides.
  */
-import type { HostProgram, Statement } from "../../host/nodes.ts";
+import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
 import { statementAccess, isOp } from "../../host/traverse.ts";
-import type { Tensor, TensorId } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
-import { streamAxis } from "../../ir/stream.ts";
+import { shardsOf } from "../../ir/shards.ts";
+import { streamAxis, streamPart } from "../../ir/stream.ts";
 import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opText, tensorListText } from "../op-text.ts";
@@ -54,6 +56,16 @@ export function loopRefusals(
   const isHidden = (op: Op): boolean => !(loopOf.get(op)?.members.every(({ statement }) => moves(statement)) ?? true);
   const hadStreams = before.tensors.some((tensor) => streamAxis(tensor) !== null);
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
+  const isCopy = (statement: Statement): statement is Op =>
+    isOp(statement) && statement.kind === "Set" && statement.output >= before.tensors.length;
+  const copied = new Map(body.filter(isCopy).map((op) => [op.output, at(op.inputs, 0)]));
+  const written = (id: TensorId): TensorId => {
+    const source = copied.get(id);
+    return source === undefined ? id : written(source);
+  };
+  // All copies of a tensor have one name.
+  const asWritten = (text: string): string =>
+    [...copied.keys()].reduce((all, id) => all.replaceAll(new RegExp(`\\bT${id}\\b`, "gu"), `T${written(id)}`), text);
 
   const ruleFor = (op: Op, own: LoopMember | null, other: LoopMember | null, isReader: boolean): LoopRule => {
     if (!options.overlap && hadStreams) return "overlap";
@@ -80,20 +92,30 @@ export function loopRefusals(
     const other = at(body, node);
     if (!isOp(other) && other.kind !== "PostOnStream") return [];
     const rule = ruleFor(statement, members[position] ?? null, members[node] ?? null, isReader);
-    const [made] = isOp(other) ? outputsOf(other) : other.outputs;
-    if (made === undefined) return [];
     // Of a chain of inserted sets, the last has the reason.
-    if (rule === "stream" && isOp(other) && other.kind === "Set" && made >= before.tensors.length) return [];
+    if (rule === "stream" && isCopy(other)) return [];
+    const reader = isReader ? readerOfCopies(other, body, touching, isCopy) : other;
+    const [made] = isOp(reader) ? outputsOf(reader) : reader.outputs;
+    if (made === undefined) return [];
+    const because = loopRules[rule]({
+      op: statement,
+      made,
+      isReader,
+      tensors,
+      reader: isOp(reader) ? reader : null,
+      written,
+    });
+    const moved = opText({ ...statement, inputs: statement.inputs.map(written) });
     const source = at(tensors, made).origin?.source;
     return [
       {
-        op: opText(statement),
+        op: moved,
         from: at(statement.inputs, 0),
         tensor: statement.output,
-        beside: isOp(other) ? opText(other) : `the kernel of ${tensorListText(other.outputs)}`,
+        beside: isOp(reader) ? asWritten(opText(reader)) : `the kernel of ${tensorListText(reader.outputs)}`,
         made,
         rule,
-        because: loopRules[rule]({ op: statement, made, isReader, tensors }),
+        because: made === written(statement.output) ? because : asWritten(because),
         source: source === undefined ? null : siteText(source),
       },
     ];
@@ -138,6 +160,22 @@ function neighbour(
   return computing.find(({ node }) => members[node] !== null) ?? computing[0] ?? all[0] ?? null;
 }
 
+/** What reads a copy that lowering inserted, after all that are copies of it. */
+function readerOfCopies(
+  first: Op | PostOnStream,
+  body: readonly Statement[],
+  { readers }: Touching,
+  isCopy: (statement: Statement) => statement is Op,
+): Op | PostOnStream {
+  if (!isCopy(first)) return first;
+  const next = [...(readers.get(first.output) ?? [])]
+    .map((node) => at(body, node))
+    .find((each) => each !== first && (isOp(each) || each.kind === "PostOnStream"));
+  return next === undefined || !(isOp(next) || next.kind === "PostOnStream")
+    ? first
+    : readerOfCopies(next, body, { readers, writers: new Map() }, isCopy);
+}
+
 // The rules that keep communication out of a loop, each with the reason that users read.
 
 /**
@@ -153,22 +191,26 @@ export type LoopRule =
 interface RuleContext {
   /** The op that moves a tensor. */
   readonly op: Op;
+  /** The op beside it; null for a kernel of several. */
+  readonly reader: Op | null;
   /** The first output of the op beside it. */
   readonly made: TensorId;
   /** Whether the op beside it reads the moved tensor; otherwise it makes the tensor that moves. */
   readonly isReader: boolean;
   readonly tensors: readonly Tensor[];
+  /** The tensor that a copy, which lowering inserted, is one of. */
+  readonly written: (id: TensorId) => TensorId;
 }
 
 export const loopRules: { readonly [R in LoopRule]: (context: RuleContext) => string } = {
   overlap: () => "the option overlap is off, so Stream axes are ignored",
   stream: ({ made }) => `T${made} has no Stream axis`,
-  neighbour: ({ op, made }) => `T${op.output} has Stream, and T${made} has not`,
+  neighbour: (context) => `T${context.op.output} has Stream, and T${context.made} has not${neighbourFix(context)}`,
   annotated: ({ op, made }) => `T${op.output} is annotated without Stream, and T${made} with it`,
   whole: ({ op, made, tensors }) =>
     `the loop over ${streamText(at(tensors, made))} reads all of T${op.output} in each iteration`,
-  inserted: ({ op, made, tensors }) =>
-    `the compiler moves T${op.output} as a whole, not by chunks of ${streamText(at(tensors, made))}`,
+  inserted: (context) =>
+    `the compiler moves T${context.op.output} as a whole, not by chunks of ${streamText(at(context.tensors, context.made))}${insertedFix(context)}`,
   axis: ({ op, made, tensors }) =>
     `${streamText(at(tensors, op.output))} and ${streamText(at(tensors, made))} have different indices`,
   extent: ({ op, made, tensors }) =>
@@ -185,6 +227,38 @@ export const loopRules: { readonly [R in LoopRule]: (context: RuleContext) => st
   alone: ({ op, made }) => `the loop of T${op.output} and T${made} has no op that computes`,
   path: ({ op, made }) => `an op outside of the loop is on a path between T${op.output} and T${made}`,
 };
+
+/** What gives the op that reads the moved tensor a loop, too. */
+function neighbourFix({ op, made, isReader, reader, tensors, written }: RuleContext): string {
+  const moved = at(tensors, op.output);
+  const axis = logicalPosition(moved);
+  const operand = reader?.inputs.find((id) => written(id) === written(op.output));
+  if (!isReader || reader === null || operand === undefined || axis === null) return "";
+  const own = withoutReductions(at(tensors, operand).domain.logical)[axis];
+  const pair = axisMap(reader, tensors).find(({ producer }) => producer.id === own?.id);
+  if (pair === undefined) return "";
+  return pair.consumer.iterType === "reduction"
+    ? `, because the op sums over that axis: put Stream on another axis of T${moved.id}`
+    : `: put Stream on the same axis of T${made}`;
+}
+
+/** An iteration of one index of an axis that is cut over devices: a device has a run of them. */
+function insertedFix({ op, made, tensors }: RuleContext): string {
+  const stream = streamPart(at(tensors, made));
+  const axis = logicalPosition(at(tensors, made));
+  const moved = at(tensors, at(op.inputs, 0));
+  const own = axis === null ? undefined : withoutReductions(moved.domain.logical)[axis];
+  const isCut = own !== undefined && shardsOf(moved).some((shard) => shard.axis.id === own.id);
+  if (stream === null || stream.chunks !== null || !isCut) return "";
+  return `, of one index each: call T${made}.outerSplit(${axis}, chunks) and put Stream on the chunks`;
+}
+
+/** Of the axis with Stream, among those that exist at run time. */
+function logicalPosition(tensor: Tensor): number | null {
+  const axis = streamPart(tensor)?.axis;
+  const position = withoutReductions(tensor.domain.logical).findIndex(({ id }) => id === axis?.id);
+  return position < 0 ? null : position;
+}
 
 /** `axis 0 of T2 (Stream)`. */
 function streamText(tensor: Tensor): string {

@@ -8,6 +8,7 @@ import {
   linear,
   lower,
   type LowerOptions,
+  relu,
   set,
   sum,
   type TensorView,
@@ -82,13 +83,13 @@ const none = (): void => {};
 const planted: readonly Planted[] = [
   {
     rule: "overlap",
-    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    ops: ["T3 = set(T0)", "T2 = linear(T0, T1)"],
     fusion: () => gathering(4, streamed),
     options: { overlap: false },
   },
   {
     rule: "stream",
-    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    ops: ["T3 = set(T0)", "T2 = linear(T0, T1)"],
     fusion: () => gathering(null, none),
   },
   {
@@ -104,7 +105,7 @@ const planted: readonly Planted[] = [
   },
   {
     rule: "whole",
-    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    ops: ["T3 = set(T0)", "T2 = linear(T0, T1)"],
     fusion: () => gathering(null, (y) => streamed(y, 1, 2)),
   },
   {
@@ -200,7 +201,7 @@ const planted: readonly Planted[] = [
   },
   {
     rule: "inserted",
-    ops: ["T4 = set(T0)", "T3 = set(T4)"],
+    ops: ["T4 = set(T0)", "T2 = linear(T0, T1)"],
     fusion: () => {
       const f = gathering(null, streamed);
       const grid = new DeviceMesh([
@@ -225,6 +226,40 @@ describe("a rule that keeps communication out of a loop", () => {
   it("does not report what shares a loop", () => {
     expect(refusedLoops(gathering(4, streamed))).toEqual([]);
     expect(refusedLoops(setBefore((f, z) => linearOf(f, z, streamed), streamed))).toEqual([]);
+  });
+
+  it("calls copies by the user's tensor, and says what to do", () => {
+    const streamedHidden = (): Fusion => {
+      const f = new Fusion();
+      const [h, w] = [f.input([16, 8]).named("h"), f.input([4, 8]).named("w")];
+      const z = relu(h).named("z");
+      const y = linear(z, w).named("y");
+      for (const tensor of [h, w]) tensor.outerSplit(1, 2).parallelize("DIDx");
+      streamed(z, 1, 2);
+      return placed(f, [h, w], y);
+    };
+    expect(refusedLoops(streamedHidden()).filter(({ rule }) => rule === "neighbour")).toMatchObject([
+      {
+        op: "copy of z = set(z)",
+        beside: "partial sum of y = linear(z, w)",
+        because:
+          "z has Stream, and partial sum of y has not, because the op sums over that axis: " +
+          "put Stream on another axis of z",
+      },
+    ]);
+    const byIndex = gathering(null, (y) => y.named("y").axis(0).parallelize("Stream"));
+    byIndex.inputs[0]?.named("x");
+    byIndex.inputs[1]?.outerSplit(0, 2).parallelize("DIDx");
+    byIndex.inputs[1]?.named("w");
+    expect(refusedLoops(byIndex).filter(({ rule }) => rule === "inserted")).toMatchObject([
+      {
+        op: "copy of x = set(x)",
+        beside: "y = linear(x, w)",
+        because:
+          "the compiler moves x as a whole, not by chunks of axis 0 of y (Stream), of one index each: " +
+          "call y.outerSplit(0, chunks) and put Stream on the chunks",
+      },
+    ]);
   });
 
   it("overwrites, in a program built by hand", () => {
