@@ -12,6 +12,7 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { statementAccess } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
+import { layoutOf, sameLayout } from "../../ir/layout.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -59,8 +60,35 @@ function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionR
     const reader = readers.get(op.output)?.[0];
     if (reader !== undefined) join(classes, [position, positionOf.get(reader.output) ?? position]);
   }
+  joinMoved(placed, decomposed, positionOf, ownersOf, classes);
   joinNeighbours(placed, decomposed, ownersOfAll, anchors, classes);
   return cutRegions(placed, spansOf(ops.length, anchors, classes));
+}
+
+/**
+ * Joins an op with those that read its result where lowering lets it lie otherwise than it was placed, such as a tensor
+ * that is to be whole and of which no op needs more than a part: between two regions it would be moved.
+ */
+function joinMoved(
+  placed: FusionData,
+  decomposed: FusionData,
+  positionOf: ReadonlyMap<TensorId, number>,
+  ownersOf: ReadonlyMap<TensorId, readonly number[]>,
+  classes: UnionFind,
+): void {
+  const isMoved = (id: TensorId): boolean => {
+    const [before, after] = [placed, decomposed].map(({ tensors }) => layoutOf(at(tensors, id)));
+    return (
+      before !== undefined && after !== undefined && before !== null && after !== null && !sameLayout(before, after)
+    );
+  };
+  for (const op of decomposed.ops) {
+    if (isResharding(op, decomposed.tensors)) continue;
+    for (const id of op.inputs) {
+      const maker = positionOf.get(id);
+      if (maker !== undefined && isMoved(id)) join(classes, [maker, ...(ownersOf.get(op.output) ?? [])]);
+    }
+  }
 }
 
 function join({ union }: UnionFind, [first, ...others]: readonly number[]): void {
