@@ -607,6 +607,23 @@ export const badAnnotations: readonly BadAnnotation[] = [
     },
   },
   {
+    what: "chunks of the axis that devices would share of a sum, as a reader has it",
+    code: "stream-keeps-whole",
+    devices: 2,
+    isWarning: true,
+    help: /leave out the Stream of T3 \(64 bytes move in all, now 128 bytes\)/u,
+    program: (f, isFixed) => {
+      const [a, b, x] = [f.input([8, 4]), f.input([4, 4]), f.input([8, 4])];
+      for (const tensor of [a, b, x]) on(two, tensor);
+      a.outerSplit(1, 2).parallelize("DIDx");
+      b.outerSplit(0, 2).parallelize("DIDx");
+      x.outerSplit(0, 2).parallelize("DIDx");
+      const y = matmul(a, b);
+      if (!isFixed) y.outerSplit(0, 2).parallelize("Stream"); // here
+      return add(x, y);
+    },
+  },
+  {
     what: "two inputs with different numbers of chunks",
     code: "stream-on-input",
     devices: 1,

@@ -1,10 +1,10 @@
 /**
- * Tensors that a Stream of the user's keeps whole: without it they would be cut over the devices, as the operands of the
- * op that makes them are. Chunks of an axis leave no place for that cut, so that each device gathers all of them.
+ * Tensors that a Stream of the user's keeps whole: without it they would be cut over the devices, as an operand of the
+ * op that makes them is, or of one that reads them. Chunks of an axis leave no place for that cut, so that each device gets all of them.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { isDID, type Tensor } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { isDID, type IterDomainId, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { originated } from "../../ir/origin.ts";
@@ -27,8 +27,9 @@ export function gatheredStreams(
   judge: Judge,
 ): readonly Diagnostic[] {
   if (now === null) return [];
+  const readers = readersOf(placed);
   const found = placed.ops.flatMap((op) =>
-    outputsOf(op).flatMap((id) => keptWhole(op, at(placed.tensors, id), placed, before)),
+    outputsOf(op).flatMap((id) => keptWhole(op, at(placed.tensors, id), placed, before, readers.get(id) ?? [])),
   );
   return found.slice(0, mostTried).flatMap((kept): readonly Diagnostic[] => {
     const own = at(before.tensors, kept.tensor.id);
@@ -49,11 +50,22 @@ interface Kept {
   readonly op: Op;
   readonly tensor: Tensor;
   readonly stream: StreamPart;
-  /** The operand that is cut along the same axis. */
+  /** An operand of the op that is cut along the same axis. */
   readonly operand: Tensor;
 }
 
-function keptWhole(op: Op, tensor: Tensor, { tensors }: FusionData, before: FusionData): readonly Kept[] {
+interface Cut {
+  readonly op: Op;
+  readonly tensor: Tensor;
+}
+
+function keptWhole(
+  op: Op,
+  tensor: Tensor,
+  { tensors }: FusionData,
+  before: FusionData,
+  readers: readonly Op[],
+): readonly Kept[] {
   const own = before.tensors[tensor.id];
   const stream = own === undefined || own.mesh !== null ? null : streamPart(own);
   if (
@@ -64,12 +76,27 @@ function keptWhole(op: Op, tensor: Tensor, { tensors }: FusionData, before: Fusi
   )
     return [];
   if (shardsOf(tensor).some(({ axis }) => axis.id === stream.axis.id)) return [];
-  const pair = axisMap(op, tensors).find(
-    ({ operand, producer, consumer }) =>
-      consumer.id === stream.axis.id &&
-      shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
+  const operand =
+    cutAlong(op, tensors, stream.axis.id) ??
+    readers.reduce<Cut | null>((found, reader) => found ?? cutBeside(reader, tensors, tensor.id, stream.axis.id), null);
+  return operand === null ? [] : [{ op: operand.op, tensor, stream, operand: operand.tensor }];
+}
+
+/** The operand of the op that is cut along an axis of its result. */
+function cutAlong(op: Op, tensors: readonly Tensor[], result: IterDomainId): Cut | null {
+  for (const { operand, producer, consumer } of axisMap(op, tensors)) {
+    const tensor = at(tensors, at(op.inputs, operand));
+    if (consumer.id === result && shardsOf(tensor).some(({ axis }) => axis.id === producer.id)) return { op, tensor };
+  }
+  return null;
+}
+
+/** The operand of a reader of a tensor that is cut along the same axis of its result. */
+function cutBeside(reader: Op, tensors: readonly Tensor[], read: TensorId, own: IterDomainId): Cut | null {
+  const pair = axisMap(reader, tensors).find(
+    ({ operand, producer }) => reader.inputs[operand] === read && producer.id === own,
   );
-  return pair === undefined ? [] : [{ op, tensor, stream, operand: at(tensors, at(op.inputs, pair.operand)) }];
+  return pair === undefined ? null : cutAlong(reader, tensors, pair.consumer.id);
 }
 
 function warning({ op, tensor, stream, operand }: Kept, more: number, gain: string): Diagnostic {
