@@ -154,8 +154,12 @@ const rare = {
     .join(" "),
   "src/compile/split-backward.ts": `export function splitBackward() { ${missing("split passes")} }`,
 };
-/** Devices are few: a rewrite is made for each of them, not for one of those that do the same, and all are compiled. */
+/**
+ * Devices are few: a rewrite is made for each of them, not for one of those that do the same, and all are compiled and
+ * proven.
+ */
 const fewRanks = {
+  "src/verify/classes/prove-classes.ts": `export function proveByClasses() { return null; } export function symmetryOf() { return null; }`,
   "src/schedule/draft/classes/image-list.ts": "export function imageList() { return null; }",
   "src/record/alike/replicas.ts": `export function replicaSize() { ${refusal} } export function withoutOthers() { ${refusal} }`,
 };
