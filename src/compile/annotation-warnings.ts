@@ -3,6 +3,7 @@ import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { streamAxis } from "../ir/stream.ts";
 import { annotationConflicts, bytesOfAll, type Judge, judgeOfBytes } from "../passes/moves/annotation-conflicts.ts";
+import { gatheredIndices } from "../passes/moves/gathered-indices.ts";
 import { gatheredStreams } from "../passes/moves/gathered-streams.ts";
 import { movedTensors } from "../passes/moves/list-reshardings.ts";
 import { unfollowedInputs } from "../passes/propagate/unfollowed-inputs.ts";
@@ -73,6 +74,7 @@ function warningsOf(
   return [
     ...(hasStreams ? unfollowedInputs(placed, before) : []),
     ...(hasStreams ? gatheredStreams(placed, before, now, bytesOfChanged, judge) : []),
+    ...gatheredIndices(decomposed, before, known, nvfuserLimits, judge),
     ...annotationConflicts(decomposed, before, known, nvfuserLimits, judge),
   ];
 }

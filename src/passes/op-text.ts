@@ -8,7 +8,13 @@ import { type Op, outputsOf } from "../ir/ops/op.ts";
 
 /** `T2 = matmul(T0, T1)`. */
 export function opText(op: Op): string {
-  return `${tensorListText(outputsOf(op))} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+  return `${tensorListText(outputsOf(op))} = ${nameOfOp(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+}
+
+/** `sum`, `cumsum`, `matmul`. */
+function nameOfOp(op: Op): string {
+  if (op.kind === "Scan") return `cum${op.op.replace("am", "m")}`;
+  return "op" in op ? op.op : op.kind.toLowerCase();
 }
 
 /** The op as the place of a diagnostic. */

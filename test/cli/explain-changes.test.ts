@@ -135,7 +135,9 @@ export default program({ T: 8192 }, ({ devices, params: { T } }) => {
   const typed = folder.write("logits.ts", text(`${edit};`));
   const edited = await cli("explain", typed, ...flags);
   expect(edited.out).toContain(`logits.ts: ${time} (`);
-  expect(edited.err).toMatch(/^warning\[annotations-conflict\]: head and logits are annotated differently/u);
+  expect(edited.err).toMatch(
+    /^warning\[annotations-conflict\]: head and logits are cut along different axes of the op/u,
+  );
   expect(edited.err).not.toContain("leave out the mesh of logits");
   // Without a machine, bytes decide.
   expect((await cli("lower", typed, "--devices", "2")).err).toMatch(/leave out the mesh of logits.*bytes move in all/u);

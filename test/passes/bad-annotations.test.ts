@@ -2,7 +2,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
+  cat,
   compile,
+  cummax,
+  cumsum,
   DeviceMesh,
   type Diagnostic,
   embedding,
@@ -100,6 +103,54 @@ it("keys that an attention needs whole are no contradiction", () => {
   expect(annotationWarnings(f)).toEqual([]);
 });
 
+it("says what equal annotations cut, of two operands and of a result", () => {
+  const warnedOf = (isResult: boolean): Diagnostic | undefined => {
+    const f = new Fusion();
+    const [x, w] = [f.input([8, 4]), f.input([4, 4])];
+    const y = linear(x, w);
+    f.output(y);
+    for (const tensor of isResult ? [x, w, y] : [x, w]) {
+      tensor.setDeviceMesh(DeviceMesh.range(2));
+      tensor.outerSplit(0, 2).parallelize("DIDx");
+    }
+    return annotationWarnings(f)[0];
+  };
+  const [w, x] = [
+    "T1 DIDx on axis 0 on DeviceMesh{0 1}, which is axis 1 of T2",
+    "T0 DIDx on axis 0 on DeviceMesh{0 1}",
+  ];
+  expect(warnedOf(false)).toMatchObject({
+    message: "T1 and T0 are cut along different axes of the op, so T1 moves (Allgather)",
+    found: `32 bytes to a device; ${w}; ${x}, which is axis 0 of T2`,
+  });
+  expect(warnedOf(true)?.found).toBe(`32 bytes to a device; ${w}; ${x.replace("T0", "T2")}`);
+});
+
+it("says of which axis no loop takes chunks, by the op's name", () => {
+  const refusal = (make: (f: Fusion) => TensorView, axis: number): unknown => {
+    const f = new Fusion();
+    const y = make(f);
+    f.output(y);
+    y.outerSplit(axis, 2).parallelize("Stream");
+    return diagnosticOf(() => compile(f, { devices: 1 }));
+  };
+  expect(refusal((f) => cumsum(f.input([8, 4]), 0), 0)).toMatchObject({
+    message: "Stream is on the axis along which the op goes: a result needs other indices, too",
+    place: { text: "T1 = cumsum(T0)" },
+  });
+  expect(refusal((f) => cummax(f.input([8, 4]), 0), 0)).toMatchObject({ place: { text: "T1 = cummax(T0)" } });
+  const attention = (f: Fusion): TensorView => {
+    const rows = (): TensorView => f.input([2, 8, 4]);
+    return sdpa(rows(), rows(), rows(), { causal: "topLeft" }).output;
+  };
+  expect(refusal(attention, 1)).toMatchObject({
+    message: "Stream is on the rows of a causal attention, of which each sees as many keys as its number allows",
+  });
+  expect(refusal((f) => cat([f.input([8, 4]), f.input([8, 4])], 0), 0)).toMatchObject({
+    message: "Stream is on an axis that the op makes",
+  });
+});
+
 describe("a table that is gathered", () => {
   const helpOf = (extent: number | null, shard: (table: TensorView) => void): readonly (string | undefined)[] => {
     const f = new Fusion();
@@ -118,6 +169,18 @@ describe("a table that is gathered", () => {
       table.split(0, 2);
       table.axis(1).parallelize("DIDx");
     };
-    expect(helpOf(8, interleaved)).toEqual(["cut it with outerSplit(0, devices) alone"]);
+    expect(helpOf(64, interleaved)).toEqual(["cut it with outerSplit(0, devices) alone"]);
+    expect(helpOf(99, (table) => void table.outerSplit(0, 2).parallelize("DIDx"))).toEqual([
+      "give the inputs 100 instead of 99 (a pad() would gather it, too)",
+    ]);
+  });
+
+  it("has no warning where the fix would move no fewer bytes: a small table is gathered anyway", () => {
+    const interleaved = (table: TensorView): void => {
+      table.split(0, 2);
+      table.axis(1).parallelize("DIDx");
+    };
+    expect(helpOf(8, interleaved)).toEqual([]);
+    expect(helpOf(9, (table) => void table.outerSplit(0, 2).parallelize("DIDx"))).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@
 import {
   add,
   crossEntropy,
+  cumsum,
   DeviceMesh,
   type DiagnosticCode,
   embedding,
@@ -308,6 +309,18 @@ export const badAnnotations: readonly BadAnnotation[] = [
     program: (f, isFixed) => {
       const cut = slice(f.input([8, 4]), [1, 0], [7, 4]);
       const y = isFixed ? set(cut) : cut;
+      y.outerSplit(0, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream on the axis of a cumsum",
+    code: "stream-on-cut-axis",
+    devices: 1,
+    help: /put set\(\) after the op/u,
+    program: (f, isFixed) => {
+      const sums = cumsum(f.input([8, 4]), 0);
+      const y = isFixed ? set(sums) : sums;
       y.outerSplit(0, 2).parallelize("Stream"); // here
       return y;
     },
@@ -672,7 +685,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     isWarning: true,
     help: /^give the inputs 12 instead of 10 \(a pad\(\) would gather it, too\)$/u,
     program: (f, isFixed) => {
-      const [table, index] = [f.input([isFixed ? 12 : 10, 3]), f.input([6], "int64")]; // here
+      const [table, index] = [f.input([isFixed ? 12 : 10, 3]), f.input([2], "int64")]; // here
       on(four, table, index);
       table.outerSplit(0, 4).parallelize("DIDx");
       return embedding(table, index);
@@ -757,7 +770,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     code: "annotations-conflict",
     devices: 4,
     isWarning: true,
-    help: /put set\(T3\) before the op|take the one that is there/u,
+    help: isSet ? /^annotate T4 on the mesh of T2, cut/u : /^put set\(T3\) before the op, and annotate it on/u,
     program: (f, isFixed) => {
       const [x, w0, w1] = [f.input([64, 8]), f.input([8, 8]), f.input([2, 8])];
       on(two, x, w0);

@@ -1,7 +1,7 @@
 /**
  * Annotations of the user's that contradict each other: a tensor with a mesh is moved, because an operand beside it or
  * the result of the op that reads it has a mesh too and lies differently. A set() between the two is no contradiction,
- * and neither is an activation that follows its weight. A gather for indices has its own reason, below.
+ * and neither is an activation that follows its weight. A gather for indices has its own warning (gathered-indices.ts).
  */
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
 import { isDID, plainDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -10,13 +10,12 @@ import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { originated, withNames } from "../../ir/origin.ts";
 import { cutOf } from "../../ir/parts.ts";
-import { readsIndices } from "../../ir/runs.ts";
-import { constantValue } from "../../ir/scalar/fold.ts";
-import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { redomain, editFusion } from "../edit/tensor-edit.ts";
 import { opText } from "../op-text.ts";
 import { sameMesh } from "../routes/layouts.ts";
+import { isGatheredForIndices } from "./gathered-indices.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /**
@@ -35,8 +34,7 @@ export function annotationConflicts(
   const all = movedTensors(fusion, before, sizeOf, nvfuserLimits);
   return all.flatMap((moved): readonly Diagnostic[] => {
     const { reader, isInserted, resharding } = moved;
-    const gathered = gatheredIndices(moved, fusion.tensors);
-    if (gathered !== null) return [gathered];
+    if (isGatheredForIndices(moved, fusion.tensors)) return [];
     if (!isInserted || reader === null || reader.kind === "Set") return [];
     const own = resharding.tensor;
     const made = before.ops.find(({ output }) => output === own);
@@ -67,7 +65,8 @@ export function annotationConflicts(
     seen.add(key);
     const place = withNames(opText(op), fusion.tensors);
     const needed = at(fusion.tensors, operandOf(op, tensor, fusion));
-    const about = { op, tensor: moving, leader: leading, needed };
+    const isSet = before.ops.some(({ kind, output }) => kind === "Set" && output === leading.id);
+    const about = { op, tensor: moving, leader: leading, needed, isSet, tensors: before.tensors };
     const isTried = leads && seen.size <= triedConflicts;
     const changes = isTried ? cheaperAnnotations(before, about, judge) : leads && judge.now !== null ? [] : null;
     return [conflict(resharding, place, about, leads, changes)];
@@ -106,11 +105,13 @@ function isMatmul({ kind }: Op): boolean {
 function conflict(
   { collective, bytes, chunked }: Moved["resharding"],
   place: string,
-  { op, tensor, leader, needed }: Conflict,
+  { op, tensor, leader, needed, isSet, tensors }: Conflict,
   leads: boolean,
   changes: readonly string[] | null,
 ): Diagnostic {
   const isResult = leader.id === op.output;
+  const isAlike = placementOf(tensor) === placementOf(leader);
+  const textOf = (each: Tensor): string => placementText(each) + (isAlike ? rolesText(op, each, tensors) : "");
   const lies = liesFor(op, tensor, leader, needed);
   const own = isResult ? followsOperands(leader) : `annotate T${tensor.id} ${lies}`;
   const size = bytes === null ? "an unknown number of bytes" : count(bytes);
@@ -119,13 +120,13 @@ function conflict(
     code: "annotations-conflict",
     severity: "warning",
     message: leads
-      ? `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`
+      ? `T${tensor.id} and T${leader.id} are ${isAlike ? "cut along different axes of the op" : "annotated differently"}, so T${tensor.id} moves (${collective})`
       : `T${tensor.id} leaves its mesh (${collective}): T${leader.id}, which has no annotation, is on another`,
     place: { kind: "tensor", text: place },
-    found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${leads ? placementText(leader) : `T${leader.id} on ${String(leader.mesh)}`}`,
+    found: `${size} to a device${chunked ? ", in chunks" : ""}; ${textOf(tensor)}; ${leads ? textOf(leader) : `T${leader.id} on ${String(leader.mesh)}`}`,
     expected: "annotations with which each device has its operands",
     help: !leads
-      ? `put set(T${leader.id}) before the op, or take the one that is there, and annotate it on the mesh of T${tensor.id}, cut as the op needs it`
+      ? `${isSet ? `annotate T${leader.id}` : `put set(T${leader.id}) before the op, and annotate it`} on the mesh of T${tensor.id}, cut as the op needs it`
       : [...(changes ?? [own]), `put set(T${tensor.id}) before the op, annotated ${lies}: `].join(", or ") +
         (chunked ? "chunks of it overlap with other chunks' work" : "it then overlaps with what does not need it"),
     ...(mentions.length === 0 ? {} : { tensors: mentions }),
@@ -157,6 +158,10 @@ interface Conflict {
   readonly tensor: Tensor;
   readonly leader: Tensor;
   readonly needed: Tensor;
+  /** Whether the program makes the leader by a set(). */
+  readonly isSet: boolean;
+  /** Of the Fusion as the user wrote it. */
+  readonly tensors: readonly Tensor[];
 }
 
 /** Which of two programs is better: the one that moves fewer bytes, or where a machine is known, the faster one. */
@@ -249,6 +254,19 @@ function placementText(tensor: Tensor): string {
   return `T${tensor.id} ${placementOf(tensor)}`;
 }
 
+/** What the axes that an operand is cut along are to the op. */
+function rolesText(op: Op, tensor: Tensor, tensors: readonly Tensor[]): string {
+  const made = withoutReductions(at(tensors, op.output).domain.logical);
+  const pairs = axisMap(op, tensors).filter(({ operand }) => op.inputs[operand] === tensor.id);
+  const roles = shardsOf(tensor).flatMap(({ axis }) => {
+    const consumer = pairs.find(({ producer }) => producer.id === axis.id)?.consumer;
+    if (consumer === undefined) return [];
+    if (consumer.iterType === "reduction") return ["an axis that the op sums over"];
+    return [`axis ${made.findIndex(({ id }) => id === consumer.id)} of T${op.output}`];
+  });
+  return roles.length === 0 ? "" : withNames(`, which is ${roles.join(" and ")}`, tensors);
+}
+
 function placementOf({ domain, mesh }: Tensor): string {
   const types = domain.loop.flatMap(({ parallelType, extent }, axis) =>
     !isDID(parallelType) || extent.kind === "symbol"
@@ -256,76 +274,4 @@ function placementOf({ domain, mesh }: Tensor): string {
       : [`${mesh?.nameOf(parallelType) ?? parallelType} on axis ${axis}`],
   );
   return `${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
-}
-
-// Warnings about a sharded axis that an op indexes, where split-indices cannot leave it in shares: it is gathered.
-
-/** Null unless the op that the tensor is gathered for indexes an axis of it. */
-function gatheredIndices(
-  { reader, isInserted, resharding: { tensor: id, bytes } }: Moved,
-  tensors: readonly Tensor[],
-): Diagnostic | null {
-  if (reader === null || !isInserted || !readsIndices(reader) || reader.inputs.indexOf(id) === 1) return null;
-  const tensor = at(tensors, id);
-  const why = whyGathered(tensor, reader);
-  if (why === null || !isIndexed(reader, id)) return null;
-  const size = bytes === null ? "an unknown number of bytes" : count(bytes);
-  const about: Diagnostic = { code: "indexed-axis-gathered", message: `T${id}` };
-  const { tensors: mentions } = originated(about, tensors, true);
-  return {
-    code: "indexed-axis-gathered",
-    severity: "warning",
-    message: `T${id} is gathered, because ${why.reason}`,
-    place: { kind: "tensor", text: withNames(opText(reader), tensors) },
-    found: `${size} to a device`,
-    expected: "an indexed axis in equal runs, of which each device reads or adds in its own",
-    help: why.help,
-    ...(mentions === undefined ? {} : { tensors: mentions }),
-  };
-}
-
-interface WhyGathered {
-  readonly reason: string;
-  readonly help: string;
-}
-
-function isIndexed({ kind, inputs }: Op, id: TensorId): boolean {
-  return id === inputs[0] || (kind === "ScatterAdd" && id === inputs[2]);
-}
-
-function whyGathered(tensor: Tensor, reader: Op & { readonly axis: number }): WhyGathered | null {
-  const { kind, axis: number } = reader;
-  const axis = at(withoutReductions(tensor.domain.logical), number);
-  const [shard, ...others] = shardsOf(tensor).filter((each) => each.axis.id === axis.id);
-  if (shard === undefined || shard.cut.parts.length === 1) return null;
-  const extent = constantValue(axis.extent);
-  const devices = tensor.mesh?.size(shard.type) ?? 1;
-  if (others.length > 0 || !keepsOneRun(shard, devices)) {
-    return {
-      reason: `its axis ${number} is not cut once into runs`,
-      help: `cut it with outerSplit(${number}, devices) alone`,
-    };
-  }
-  if (extent === null) {
-    return {
-      reason: `the extent of its axis ${number} is known only at run time`,
-      help: `give it as a number: a multiple of ${devices}`,
-    };
-  }
-  if (extent % devices === 0) return null;
-  const padded = Math.ceil(extent / devices) * devices;
-  const masked = `${maskText(tensor, number, padded, extent)} in place of T${tensor.id}`;
-  return {
-    reason: `its axis ${number} has ${extent} indices, which ${devices} devices cannot share equally`,
-    help:
-      `give the inputs ${padded} instead of ${extent} (a pad() would gather it, too)` +
-      (kind === "Gather" ? `; if these are logits, read ${masked}` : ""),
-  };
-}
-
-/** Logits without the classes that pad them. `f` is the Fusion. */
-function maskText({ id, domain }: Tensor, axis: number, padded: number, extent: number): string {
-  const axes = withoutReductions(domain.logical).flatMap((_, i) => (i === axis ? [] : [i]));
-  const isClass = axes.reduce((text, i) => `unsqueeze(${text}, ${i})`, `lt(iota(f, ${padded}), ${extent})`);
-  return `where(${isClass}, T${id}, -Infinity)`;
 }

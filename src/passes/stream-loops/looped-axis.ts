@@ -1,4 +1,5 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
+import { isAttentionOp } from "../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { isScaled } from "../../ir/ops/kinds/contractions.ts";
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
@@ -111,7 +112,7 @@ function rejectPart(place: Place, tensor: Tensor, axis: IterDomain, isLimited: b
       ? "Stream on a logical axis, or on a part that split made from one"
       : "Stream on the outermost part of its axis, or on the part inside of a DID type",
     help: isMerged
-      ? "parallelize one of the axes instead of merging them: as many chunks overlap, or fewer larger ones"
+      ? "parallelize one of the axes instead of merging them: its chunks overlap with communication in the same way"
       : "call outerSplit() with the number of chunks first: chunks of consecutive indices overlap as well",
   });
 }
@@ -125,7 +126,7 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
     help: isContraction
       ? "set accumulate to true (--schedule accumulate) to add the chunks' results in order, or put Stream on another axis: " +
         "added in order, one chunk waits for the other and only communication overlaps"
-      : "parallelize another axis of the output with Stream: as many chunks overlap",
+      : "parallelize another axis of the output with Stream: cut it into the same number of chunks",
   });
 }
 
@@ -187,10 +188,9 @@ export function loopedOperandAxes(
   const parts = chunks === null ? null : chunkCount(output, looped, chunks);
   const isRearranged = pairs.some((pair) => pair.outermost && !isEven(pair.producer, pair.consumer, parts));
   if (pairs.length === 0 || isRearranged) {
-    const isMade = op.kind !== "Slice" && op.kind !== "Select";
     fail({
       code: "stream-on-cut-axis",
-      message: isMade ? "Stream is on an axis that the op makes" : "Stream is on an axis that the op slices",
+      message: `Stream is on ${whyUncounted(op, looped, tensors)}`,
       place: opPlace(op),
       found: axisText(output, looped),
       expected: "Stream on an axis that the op keeps in full",
@@ -210,6 +210,18 @@ export function loopedOperandAxes(
     requireChunks(op, at(tensors, id), pair.producer, chunks);
     return pair.producer;
   });
+}
+
+/** Which axis a loop cannot count. */
+function whyUncounted(op: Op, looped: IterDomain, tensors: readonly Tensor[]): string {
+  if (op.kind === "Slice" || op.kind === "Select") return "an axis that the op slices";
+  const axes = withoutReductions(at(tensors, op.output).domain.logical);
+  const position = axes.findIndex(({ id }) => id === looped.id);
+  if (isAttentionOp(op) && op.causal !== null && position === axes.length - 2) {
+    return "the rows of a causal attention, of which each sees as many keys as its number allows";
+  }
+  const isAlong = (op.kind === "Scan" || op.kind === "Argsort") && op.axis === position;
+  return isAlong ? "the axis along which the op goes: a result needs other indices, too" : "an axis that the op makes";
 }
 
 /** The axis of output `which` that the loop slices with `looped` of the first. Throws `stream-on-cut-axis`. */
