@@ -38,6 +38,23 @@ export function placedWithWarnings(
   return { placed: found.placed, warnings: warningsOf(found, fusion, sizes, lowering, null) };
 }
 
+/** A warning where several devices are asked for and no tensor is on more than the first. */
+export function unplacedWarnings({ tensors }: Pick<FusionData, "tensors">, devices: number): readonly Diagnostic[] {
+  if (devices < 2 || tensors.some(({ mesh }) => mesh !== null)) return [];
+  return [
+    {
+      code: "mesh-missing",
+      severity: "warning",
+      message: "no tensor has a DeviceMesh, so device 0 computes alone",
+      found: `${devices} devices, of which ${devices - 1} ${devices === 2 ? "has" : "have"} nothing to do`,
+      expected: "a mesh on the inputs",
+      help:
+        `call setDeviceMesh(DeviceMesh.range(${devices})) on the inputs, and on those that devices share ` +
+        `outerSplit(axis, ${devices}).parallelize("DIDx")`,
+    },
+  ];
+}
+
 type Lowering = Omit<ReshardingsOptions, "sizes">;
 
 /** Null for a Fusion that lowering refuses. */

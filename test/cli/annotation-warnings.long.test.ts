@@ -33,6 +33,18 @@ it.each(["lower", "run", "verify"])(
   },
 );
 
+it.each(["run", "verify", "explain"])("%s warns once where no tensor has a mesh", async (command) => {
+  const file = folder.write("unplaced.ts", text.replaceAll(/^ {2}(?:for|[ab]\.).*\n/gmu, ""));
+  const profile = command === "explain" ? ["--profile", "2xH200"] : [];
+  const two = await cli(command, file, "--devices", "2", ...profile);
+  expect(two.status).toBe(0);
+  expect(
+    two.err.match(/warning\[mesh-missing\]: no tensor has a DeviceMesh, so device 0 computes alone/gu),
+  ).toHaveLength(1);
+  const one = await cli("verify", file, "--devices", "1");
+  expect(one.err).not.toContain("mesh-missing");
+});
+
 it("what moves has the program's names of tensors and of mesh dimensions, and the op at the end of its route", async () => {
   const file = folder.write(
     "route.ts",

@@ -1,6 +1,7 @@
 /** Which shipped profile is that of a machine. */
 import { expect, it } from "vitest";
-import { shippedProfileOf, withOwnProfile } from "../../src/cli/flags/profile.ts";
+import { DiagnosticError } from "@braid-compiler/braid";
+import { profileToPredictWith, shippedProfileOf, withOwnProfile } from "../../src/cli/flags/profile.ts";
 
 it.each([
   ["NVIDIA H200", 4, "4xH200"],
@@ -25,4 +26,12 @@ it("is not asked for where the program is for the CPU, or is scheduled otherwise
   ] as const) {
     expect(await withOwnProfile(given, streams === undefined ? {} : { streams })).toBe(given);
   }
+});
+
+it("a name in other letters is suggested", async () => {
+  const help = await profileToPredictWith({ profile: "4xh200" }).then(
+    () => "",
+    (error: unknown) => (error instanceof DiagnosticError ? error.diagnostics[0]?.help : error),
+  );
+  expect(help).toBe("did you mean 4xH200?");
 });

@@ -112,7 +112,10 @@ export async function explainFile(
         ? null
         : judgeOfTimes(source, compiled, { ...options, graph, profile, measured: null }, explanation);
     // What gains is decided by the same times as the changes that explain advises.
-    const judged = judge === null || !isFusionSource(source) ? warnings : annotationWarnings(source, lowering, judge);
+    const judged =
+      judge === null || !isFusionSource(source)
+        ? warnings
+        : [...warnings.filter(({ code }) => code === "mesh-missing"), ...annotationWarnings(source, lowering, judge)];
     printWarnings(judged, building);
   }
   const { notes } = chooseAttention(source, { ...lowering, on }, undefined);

@@ -6,7 +6,7 @@ import type { Options } from "../../compile/options.ts";
 import type { Schedule } from "../../compile/options/schedule.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { systemReason } from "../../support/wording.ts";
+import { suggestion, systemReason } from "../../support/wording.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as v from "valibot";
@@ -138,7 +138,7 @@ async function readProfile(file: string): Promise<string> {
       place: { kind: "option", text: "--profile" },
       found: `${file}: ${systemReason(error)}`,
       expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
-      help: "check the name, or measure this machine with braid calibrate",
+      help: suggestion(file, shippedProfiles(), "check the name, or measure this machine with braid calibrate"),
     });
   }
 }

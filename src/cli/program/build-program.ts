@@ -2,7 +2,7 @@
  * Loads a program file, a dump or a model file and builds its program for the given devices and parameters. Diagnostics
  * name the option that gave a bad value.
  */
-import { annotationWarnings, placedWithWarnings } from "../../compile/annotation-warnings.ts";
+import { annotationWarnings, placedWithWarnings, unplacedWarnings } from "../../compile/annotation-warnings.ts";
 import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
 import { lowerStreams } from "../../compile/lower.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
@@ -92,16 +92,32 @@ async function fromProgram(
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = fusionSource(withConstants(source, await constantsOf(source.tensors)));
+    const unplaced = unplacedWarnings(source, devices);
+    if (warn) printWarnings(unplaced, building);
     const layers = findLayers(fusion.data());
     const few = layers === null ? null : placedWithWarnings(layers.more, lowering);
     // Equal layers have the same warnings, and the same symbolic extents.
     if (few?.warnings.length === 0) {
       const { tensors } = few.placed;
-      return { source: fusion, signature: { ...source, tensors }, reference: fusion, ...used, layers };
+      return {
+        source: fusion,
+        signature: { ...source, tensors },
+        reference: fusion,
+        ...used,
+        layers,
+        warnings: unplaced,
+      };
     }
     const { placed, warnings } = placedWithWarnings(fusion, lowering);
     if (warn) printWarnings(warnings, building);
-    return { source: fusion, signature: placed, reference: fusion, ...used, layers, warnings };
+    return {
+      source: fusion,
+      signature: placed,
+      reference: fusion,
+      ...used,
+      layers,
+      warnings: [...unplaced, ...warnings],
+    };
   }
   requireHosts(file, source);
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));

@@ -2,7 +2,7 @@
 import { markCall, siteOf } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import type { Tensor, TensorId } from "../domain.ts";
-import { type Differentiated, differentiate } from "../gradients/differentiate.ts";
+import { type Differentiated, differentiate, requireFloatTensor } from "../gradients/differentiate.ts";
 import { argumentText, type Call, call, callOn, reject, shapeText } from "../ops/call.ts";
 import { extentsDiffer } from "../scalar/fold.ts";
 import { type FusionBuilder, growTo } from "./fusion-builder.ts";
@@ -56,6 +56,8 @@ export function jointOf(fusion: Fusion, request: GradientRequest): Differentiate
   const place = callIn(builder, request);
   for (const [name, list] of Object.entries(lists))
     for (const tensor of list) requireOwner(tensor, builder, `a tensor of \`${name}\``, place);
+  // No cotangent helps integers.
+  for (const tensor of of) requireFloatTensor(tensor.data(), place);
   const given = cotangentsOf(of, cotangents, place);
   const before = fusion.data();
   const ids = (tensors: readonly TensorView[]): readonly TensorId[] => tensors.map(({ id }) => id);

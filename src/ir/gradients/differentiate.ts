@@ -325,7 +325,7 @@ function dependents(
 }
 
 /** Throws `not-differentiable`. */
-function requireFloatTensor(tensor: Tensor, place: Call): void {
+export function requireFloatTensor(tensor: Tensor, place: Call): void {
   if (isFloat(tensor)) return;
   reject(place, "not-differentiable", `T${tensor.id} is not a tensor of floats`, {
     found: tensor.dtype,

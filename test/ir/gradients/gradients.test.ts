@@ -124,6 +124,8 @@ describe("refused", () => {
     const y = mul(cast(cast(x, "int"), "float"), 2);
     const before = f.data();
     expect(diagnosticOf(() => gradients(f, { of: [loss(y)], wrt: [n] })).code).toBe("not-differentiable");
+    // Neither a cotangent nor a sum would help.
+    expect(diagnosticOf(() => gradients(f, { of: [n], wrt: [n] })).code).toBe("not-differentiable");
     const cut = diagnosticOf(() => gradients(f, { of: [loss(y)], wrt: [x] }));
     expect(cut).toMatchObject({ code: "not-differentiable", found: "T2 = cast(T0)" });
     expect(f.data().ops.length).toBe(before.ops.length + 2);
