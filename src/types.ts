@@ -94,6 +94,7 @@ export type { CallSite } from "./support/call-site.ts";
 export type { OnProgress } from "./support/progress.ts";
 export type { TracedRunInfo } from "./trace/chrome/chrome-trace.ts";
 export type { Alternative, ChangedOptions, LeftOutForm } from "./explain/alternatives.ts";
+export type { Judge } from "./passes/moves/annotation-conflicts.ts";
 export type { LoopRefusal } from "./passes/stream-loops/loop-refusals.ts";
 export type { LoopRule } from "./passes/stream-loops/loop-refusals.ts";
 export type { FusionObstacle } from "./passes/stream-loops/group/group-loops.ts";
