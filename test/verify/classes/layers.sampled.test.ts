@@ -40,7 +40,10 @@ function fewOf(fusion: Fusion, options: CompileOptions): Compiled {
   return { few: few.compilation.program, more: more.compilation.program, missing };
 }
 
-describe.each(Object.keys(models) as (keyof typeof models)[])("%s", (name) => {
+// Layers of Llama take longer; test/cli/verify.test.ts has some.
+const names = Object.keys(models).slice(0, runs({ quick: 1, long: 3 })) as (keyof typeof models)[];
+
+describe.each(names)("%s", (name) => {
   const build = models[name];
 
   it.each(Object.keys(settings) as (keyof typeof settings)[])("has the layers of few, by %s", async (setting) => {
