@@ -52,7 +52,7 @@ const { output } = await build({
       includeDependenciesRecursively: false,
       groups: [
         { name: "ops", test: /src[\\/]ir[\\/]api[\\/]ops[\\/.]/ },
-        { name: "support", test: /src[\\/]support[\\/](?:invariant|repeats|system-reason|wording)\.ts$/ },
+        { name: "support", test: /src[\\/]support[\\/](?:exact-text|invariant|repeats|system-reason|wording)\.ts$/ },
       ],
     },
   },

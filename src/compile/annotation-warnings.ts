@@ -15,9 +15,9 @@ import type { ReshardingsOptions } from "./reshardings.ts";
 
 /**
  * Warnings about annotations: `annotations-conflict` where those of two tensors contradict each other, so that one is
- * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, `stream-on-input` where no op
- * follows the chunks of an input, and `stream-keeps-whole` where chunks of an axis keep devices from sharing it. `judge` decides between other
- * annotations, by bytes if omitted. Empty for a Fusion that lowering refuses.
+ * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, `stream-on-input` where no op follows
+ * the chunks of an input, and `stream-keeps-whole` where chunks of an axis keep devices from sharing it. `judge` decides
+ * between other annotations, by bytes if omitted. Empty for a Fusion that lowering refuses.
  */
 export function annotationWarnings(
   fusion: HasFusionData,

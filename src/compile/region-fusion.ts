@@ -6,6 +6,7 @@ import type { TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, outputsOf, renamedOp } from "../ir/ops/op.ts";
 import { copyTensor, type TensorEdit } from "../passes/edit/tensor-edit.ts";
+import { exactText } from "../support/exact-text.ts";
 import { makeId, at } from "../support/invariant.ts";
 import type { HasFusionData } from "./lower.ts";
 
@@ -47,11 +48,4 @@ export function regionFusion(placed: FusionData, { ops, inputs, outputs }: Fusio
 function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
   const shapes = tensors.map(({ dtype, memory, domain, mesh }) => ({ dtype, memory, domain, mesh: mesh?.toString() }));
   return exactText({ shapes, ops, inputs, outputs });
-}
-
-/** JSON that differs for all values of ops that differ. */
-export function exactText(value: object): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === "bigint" || (typeof part === "number" && !Number.isFinite(part)) ? `${part} exactly` : part,
-  );
 }

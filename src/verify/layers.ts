@@ -12,6 +12,7 @@ import type { BufferId, BufferRef } from "../commands/buffer.ts";
 import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import type { View } from "../commands/view.ts";
+import { exactText } from "../support/exact-text.ts";
 import { at, getOrMake, unreachable } from "../support/invariant.ts";
 
 export function hasOneLayerMore(few: Program, more: Program): boolean {
@@ -73,9 +74,9 @@ function described(
     transferOf: at(orders, rank).map((position) => transferOf[position] ?? null),
   }));
   const numberOf = (text: string): number => getOrMake(numbers, text, () => numbers.size);
-  const kernelForms = kernels.map((kernel) => numberOf(textOf(kernel)));
+  const kernelForms = kernels.map((kernel) => numberOf(exactText(kernel)));
   const bufferForms = buffers.map(({ role, arena, bytes, dtype, shape, output, rank }) =>
-    numberOf(textOf([role, arena, bytes, dtype, shape, output === undefined, rank])),
+    numberOf(exactText([role, arena, bytes, dtype, shape, output === undefined, rank])),
   );
   /** By buffer: the first command of its own rank that names it, else of any, and the operand there. */
   const homes = new Map<BufferId, readonly [node: number, operand: number]>();
@@ -94,7 +95,7 @@ function described(
       else if (command.kind === "signal") at(signals, command.slot).push(node);
     }
   }
-  const taken = slots.map(() => 0);
+  const [given, taken] = [slots.map(() => 0), slots.map(() => 0)];
   const references = (command: Command, node: number, rank: number): readonly number[] => {
     switch (command.kind) {
       case "alloc":
@@ -107,8 +108,9 @@ function described(
       case "waitEvent":
         return [at(records, rank).get(command.event) ?? -1, 0];
       case "signal": {
-        const all = at(signals, command.slot);
-        return [all[all.indexOf(node) - 1] ?? node, 0];
+        const turn = at(given, command.slot);
+        given[command.slot] = turn + 1;
+        return [at(signals, command.slot)[turn - 1] ?? node, 0];
       }
       case "waitSignal": {
         const turn = at(taken, command.slot);
@@ -157,7 +159,7 @@ function described(
           return unreachable(command);
       }
     })();
-    return numberOf(textOf([kind, stream, own, rest]));
+    return numberOf(exactText([kind, stream, own, rest]));
   };
   return {
     forms: ranks.map(({ commands }) => commands.map(formOf)),
@@ -224,12 +226,6 @@ function operandsOf(command: Command): readonly BufferRef[] {
 /** What is known of a view without its buffer. */
 function boxOf({ dtype, shape, strides }: View): unknown {
   return [dtype, shape, strides];
-}
-
-function textOf(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === "bigint" || (typeof part === "number" && !Number.isFinite(part)) ? `${part} exactly` : part,
-  );
 }
 
 /** Commands of the longer list that the shorter one lacks. */

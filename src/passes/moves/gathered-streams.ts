@@ -1,6 +1,7 @@
 /**
  * Tensors that a Stream of the user's keeps whole: without it they would be cut over the devices, as an operand of the
- * op that makes them is, or of one that reads them. Chunks of an axis leave no place for that cut, so that each device gets all of them.
+ * op that makes them is, or of one that reads them. Chunks of an axis leave no place for that cut, so that each device
+ * gets all of them.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { isDID, type IterDomainId, type Tensor, type TensorId } from "../../ir/domain.ts";

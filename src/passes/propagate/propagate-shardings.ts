@@ -15,6 +15,7 @@ import { possiblePairs } from "../../ir/ops/axis-map.ts";
 import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { streamAxis } from "../../ir/stream.ts";
+import { exactText } from "../../support/exact-text.ts";
 import { at, getOrMake } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
@@ -129,10 +130,7 @@ function cheapestOf(
 
 /** Equal for Fusions that are equal but for names, and numbers of axes. */
 function fusionText({ ops, tensors, outputs }: FusionData): string {
-  const texts = ops.map((op) =>
-    JSON.stringify(op, (_, part: unknown) => (typeof part === "bigint" ? `${part}` : part)),
-  );
-  return [...texts, ...tensors.map(tensorText), outputs.join()].join("\n");
+  return [...ops.map(exactText), ...tensors.map(tensorText), outputs.join()].join("\n");
 }
 
 /** Whether the operands are on different meshes, of which the result is to be on one. */

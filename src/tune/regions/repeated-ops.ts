@@ -8,7 +8,7 @@
 import type { IterDomain, IterDomainId, TensorDomain, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
-import { exactText } from "../../compile/region-fusion.ts";
+import { exactText } from "../../support/exact-text.ts";
 import { at, getOrMake, makeId } from "../../support/invariant.ts";
 import { type Repeat, repeatsOf } from "../../support/repeats.ts";
 

@@ -234,7 +234,7 @@ function sortKernel(nest: Nest, descending: boolean, parts: number): KernelSourc
   const first = parts === 1 ? "0" : `(${type})blockIdx.y * ${sorted}u`;
   const stored =
     parts === 1
-      ? [...rowLines(form), storeLoop("row[i * STRIDE]")]
+      ? [...rowLines(form), storeLoop(`row[i * ${strideOf(nest)}u]`)]
       : [`int *const row = &${to} + (k * (${type})${length}u + first);`, storeLoop("row[i]")];
   const text = [
     signature(threads),
@@ -262,7 +262,7 @@ function sortKernel(nest: Nest, descending: boolean, parts: number): KernelSourc
   return kernelOf(text, [columns, parts, 1], threads, parameters);
 
   function storeLoop(place: string): string {
-    return `for (${type} i = threadIdx.x; i < count; i += ${threads}u) ${place.replace("STRIDE", `${strideOf(nest)}u`)} = places[i];`;
+    return `for (${type} i = threadIdx.x; i < count; i += ${threads}u) ${place} = places[i];`;
   }
 }
 

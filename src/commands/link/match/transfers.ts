@@ -5,7 +5,6 @@ import { createUnionFind } from "../../../support/union-find.ts";
 import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import type { Collective, PointToPointGroup, TransferId } from "../../command.ts";
 import type { LinkedTransfer, Participant, TransferEdge } from "../../program.ts";
-import { sameNumbers, type View } from "../../view.ts";
 import { relocateCollective, relocateGroup } from "../relocate.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
@@ -144,8 +143,7 @@ function matchGroups(
   for (const { from, to, communicator, ...first } of channels) {
     let { send, recv } = first;
     for (; send >= 0 && recv >= 0; [send, recv] = [at(next, send), at(next, recv)]) {
-      const isSame = sameBox(viewOf(posted, ops, send), viewOf(posted, ops, recv));
-      const problem = isSame ? null : viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
+      const problem = viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
       if (problem === null) {
         pairs.sends.push(send);
         pairs.recvs.push(recv);
@@ -213,7 +211,7 @@ function numbering(rankCount: number, ops: number): NumberOf {
     isRank(from) && isRank(to) ? numberOf(from, to, next) : getOrMake(others, `${from} ${to}`, () => next);
 }
 
-/** In a table, if every second pair of ranks has one, else in a map. */
+/** In a table where there are as many ops as pairs of ranks, else in a map. */
 function numberingOfRanks(rankCount: number, ops: number): NumberOf {
   if (ops >= rankCount * rankCount) {
     const table = new Int32Array(rankCount * rankCount).fill(-1);
@@ -229,18 +227,10 @@ function numberingOfRanks(rankCount: number, ops: number): NumberOf {
   return (from, to, next) => getOrMake(numbers, from * rankCount + to, () => next);
 }
 
-function endOf(posted: readonly Posted<PointToPointGroup>[], ops: Ops, op: number): End {
-  const { rank, command } = at(posted, at(ops.groupOf, op));
-  return { rank, command, view: viewOf(posted, ops, op) };
-}
-
-function viewOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): View {
+function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {
   const group = at(groupOf, op);
-  return at(at(posted, group).operation.ops, op - at(first, group)).view;
-}
-
-function sameBox(a: View, b: View): boolean {
-  return a.dtype === b.dtype && sameNumbers(a.shape, b.shape);
+  const { rank, command, operation } = at(posted, group);
+  return { rank, command, view: at(operation.ops, op - at(first, group)).view };
 }
 
 function joinGroups(
