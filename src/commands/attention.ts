@@ -1,4 +1,5 @@
 /** What kernels of attention cost, by the rows of their ops. */
+import type { SeenKeys } from "../ir/ops/kinds/attention/attention.ts";
 import type { Shapes } from "../ir/ops/row.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { at } from "../support/invariant.ts";
@@ -24,12 +25,11 @@ export function attentionWork(kernel: AttentionKernel): number {
   return rowOf(opOfKernel(kernel)).work(opOfKernel(kernel), shapesOf(kernel));
 }
 
-function opOfKernel({ kind, causal, scale }: AttentionKernel): {
+function opOfKernel({ kind, causal, window, scale }: AttentionKernel): SeenKeys & {
   readonly kind: "Sdpa" | "SdpaBackward";
-  readonly causal: AttentionKernel["causal"];
   readonly scale: string;
 } {
-  return { kind: kind === "sdpa" ? "Sdpa" : "SdpaBackward", causal, scale: String(scale) };
+  return { kind: kind === "sdpa" ? "Sdpa" : "SdpaBackward", causal, window, scale: String(scale) };
 }
 
 function shapesOf({ inputs, outputs }: AttentionKernel): Shapes {

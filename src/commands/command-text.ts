@@ -89,8 +89,8 @@ function accumulation({ accumulate, addend }: MatmulKernel | LinearKernel): stri
   return accumulate === true ? "adding" : "";
 }
 
-function attention({ causal, scale }: SdpaKernel | SdpaBackwardKernel): string {
-  return `${causal === null ? "" : `causal ${causal} `}scaled by ${scale}`;
+function attention({ causal, window, scale }: SdpaKernel | SdpaBackwardKernel): string {
+  return `${causal === null ? "" : `causal ${causal} `}${window === null ? "" : `window ${window} `}scaled by ${scale}`;
 }
 
 /** `matmul: float [4, 8], float [8, 2] -> float [4, 2]`. */

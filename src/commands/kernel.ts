@@ -8,7 +8,7 @@
  * with `accumulate` also read their output.
  */
 import type { DType } from "../numerics/dtype.ts";
-import type { CausalMask } from "../ir/ops/kinds/attention/attention.ts";
+import type { SeenKeys } from "../ir/ops/kinds/attention/attention.ts";
 import type { NumberOperand } from "../ir/ops/number-operand.ts";
 import type { RunTimeAttribute } from "../ir/ops/row.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
@@ -78,8 +78,7 @@ export interface IotaKernel extends KernelBase {
   readonly step: number;
 }
 /** The attributes of the op, with its scale as a number. Operands and outputs as the op's. */
-interface AttentionKernel extends KernelBase {
-  readonly causal: CausalMask | null;
+interface AttentionKernel extends KernelBase, SeenKeys {
   readonly scale: number;
 }
 export interface SdpaKernel extends AttentionKernel {

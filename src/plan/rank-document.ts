@@ -146,6 +146,7 @@ const attention = v.object({
   kernel: v.object({
     kind: v.picklist(["sdpa", "sdpaBackward"]),
     causal: v.nullable(v.picklist(["topLeft", "bottomRight"])),
+    window: v.nullable(positive),
     scale: finite,
     inputs: v.array(operand),
     outputs: v.array(operand),
@@ -158,7 +159,18 @@ const attention = v.object({
         v.object({ kind: v.literal("reduction"), operator: v.picklist(["ADD", "MAX"]), ...graphOp }),
         v.object({
           kind: v.literal("pointwise"),
-          mode: v.picklist(["ADD", "MUL", "DIV", "SUB", "EXP", "LOG", "CMP_GE", "GEN_INDEX", "BINARY_SELECT"]),
+          mode: v.picklist([
+            "ADD",
+            "MUL",
+            "DIV",
+            "SUB",
+            "EXP",
+            "LOG",
+            "CMP_GT",
+            "CMP_GE",
+            "GEN_INDEX",
+            "BINARY_SELECT",
+          ]),
           compute: graphType,
           axis: v.nullable(count),
           ...graphOp,

@@ -56,6 +56,7 @@ describe("cuDNN", () => {
     { dtype: "half", causal: "topLeft", backward: true },
     { q: [1, 2, 3, 16, 8], k: [1, 2, 1, 20, 8], v: [1, 2, 1, 20, 128], causal: "bottomRight", backward: true },
     { q: [2, 1, 64] },
+    { causal: "topLeft", window: 4, backward: true },
     { q: [2, 16, 256], causal: "topLeft", backward: true },
     { q: [2, 16, 192], v: [2, 16, 128], backward: true },
   ];
@@ -73,6 +74,7 @@ describe("cuDNN", () => {
     [{ v: [2, 16, 20] }, "heads of 20 elements of v"],
     [{ q: [2, 17, 64], k: [2, 16, 64], causal: "bottomRight" }, "rows that see no key: 17 rows of q, 16 keys"],
     [{ k: [2, 0, 64] }, "no keys"],
+    [{ q: [2, 17, 64], k: [2, 16, 64], causal: "topLeft", window: 4 }, "a window of 4 keys, 17 rows of q, 16 keys"],
     [{ scale: -0.2 }, "a scale of -0.2"],
     [{ scale: 0 }, "a scale of 0"],
   ];

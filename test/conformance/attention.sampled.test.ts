@@ -96,6 +96,17 @@ describe("heads over devices", () => {
     await check(f, 3);
   });
 
+  it("with a window communicate nothing", async () => {
+    const f = program(
+      (tensors) => {
+        byHeads(tensors, 2);
+      },
+      { causal: "topLeft", window: 4, backward: true },
+    );
+    expect(collectivesOf(f, 2)).toBe("");
+    await check(f, 2);
+  });
+
   it("of bfloat16", async () => {
     const f = program(
       (tensors) => {
@@ -203,9 +214,11 @@ describe("as ops", () => {
     { causal: "bottomRight", q: [2, 4, 3, 4], k: [2, 4, 5, 4] },
     { dtype: "bfloat16", backward: true },
     { dtype: "double", causal: "topLeft" },
+    { causal: "topLeft", window: 3, backward: true },
+    { causal: "bottomRight", window: 2, q: [2, 4, 3, 4], k: [2, 4, 5, 4], backward: true },
   ];
 
-  it.each(sample(forms, 4))("%o", async (form) => {
+  it.each(sample(forms, 6))("%o", async (form) => {
     const f = program((tensors) => {
       byHeads(tensors, 2);
     }, form);

@@ -26,6 +26,13 @@ const forms: readonly AttentionForm[] = [
   { name: "attention", q: [2, 3, 40, 16], k: [2, 3, 33, 16] },
   { name: "causal attention of grouped queries", q: [1, 2, 3, 48, 8], k: [1, 2, 1, 48, 8], causal: "topLeft" },
   { name: "attention to a prefix", q: [2, 20, 8], k: [2, 50, 8], causal: "bottomRight", scale: -0.2 },
+  {
+    name: "attention of a window",
+    q: [1, 2, 70, 16],
+    k: [1, 2, 70, 16],
+    causal: "topLeft",
+    window: 20,
+  },
   { name: "attention with rows that see no key", q: [50, 8], k: [20, 8], causal: "bottomRight" },
   {
     name: "attention to as many keys as there are",
@@ -48,6 +55,25 @@ const fusedForms: readonly AttentionForm[] = [
   { name: "causal, more rows than keys", q: [1, 2, 150, 64], k: [1, 2, 90, 64], causal: "topLeft" },
   { name: "a chunk of late rows", q: [1, 2, 64, 64], k: [1, 2, 192, 64], causal: "bottomRight" },
   { name: "late rows, uneven", q: [1, 2, 33, 64], k: [1, 2, 121, 64], causal: "bottomRight" },
+  { name: "a window", q: [1, 2, 512, 64], k: [1, 2, 512, 64], causal: "topLeft", window: 128 },
+  { name: "an uneven window", q: [1, 2, 333, 64], k: [1, 2, 333, 64], causal: "topLeft", window: 77 },
+  { name: "a window of one key", q: [1, 2, 130, 64], k: [1, 2, 130, 64], causal: "topLeft", window: 1 },
+  {
+    name: "a window longer than the keys, grouped queries",
+    q: [1, 2, 4, 128, 128],
+    k: [1, 2, 1, 128, 128],
+    causal: "topLeft",
+    window: 4096,
+  },
+  { name: "a window of late rows", q: [1, 2, 64, 64], k: [1, 2, 192, 64], causal: "bottomRight", window: 50 },
+  { name: "a window, first keys", q: [1, 2, 100, 64], k: [1, 2, 192, 64], causal: "topLeft", window: 50 },
+  {
+    name: "a window, heads of 256",
+    q: [1, 2, 2, 300, 256],
+    k: [1, 2, 1, 300, 256],
+    causal: "topLeft",
+    window: 100,
+  },
   { name: "one row", q: [1, 4, 1, 64], k: [1, 4, 50, 64] },
   { name: "heads of 8", q: [1, 2, 64, 8], k: [1, 2, 64, 8], causal: "topLeft" },
   { name: "heads of 40", q: [1, 2, 64, 40], k: [1, 2, 64, 40] },
@@ -73,6 +99,30 @@ const decodeForms: readonly AttentionForm[] = [
   { name: "one query", q: [4, 2, 4, 1, 128], k: [4, 2, 1, 700, 128], lengths: [1, 700, 350, 900] },
   { name: "one query, few keys", q: [3, 8, 1, 64], k: [3, 8, 40, 64], lengths: [0, 40, -3] },
   { name: "three queries", q: [2, 3, 8, 3, 64], k: [2, 3, 1, 333, 64], lengths: [2, 333], causal: "bottomRight" },
+  {
+    name: "a window of the last keys",
+    q: [3, 2, 4, 3, 64],
+    k: [3, 2, 1, 700, 64],
+    lengths: [2, 700, 333],
+    causal: "bottomRight",
+    window: 128,
+  },
+  {
+    name: "a short window of many keys",
+    q: [2, 2, 1, 128],
+    k: [2, 2, 5000, 128],
+    lengths: [4999, 40],
+    causal: "bottomRight",
+    window: 9,
+  },
+  {
+    name: "a window of the first keys",
+    q: [1, 2, 20, 16],
+    k: [1, 2, 50, 16],
+    lengths: [11],
+    causal: "topLeft",
+    window: 4,
+  },
   { name: "the first keys", q: [1, 2, 20, 16], k: [1, 2, 50, 16], v: [1, 2, 50, 48], lengths: [11], causal: "topLeft" },
   { name: "heads of 256", q: [2, 2, 1, 256], k: [2, 2, 190, 256], lengths: [64, 190, 65, 3], scale: -0.1 },
   { name: "keys of all", q: [5, 2, 1, 32], k: [1, 2, 500, 32], lengths: [1, 2, 3, 499, 500] },
@@ -84,6 +134,8 @@ const smallForms: readonly AttentionForm[] = [
   { name: "no mask", q: [2, 2, 5, 8], k: [2, 2, 7, 8] },
   { name: "causal, grouped queries", q: [2, 1, 3, 6, 8], k: [2, 1, 1, 6, 8], causal: "topLeft" },
   { name: "late rows", q: [2, 4, 8], k: [2, 9, 8], v: [2, 9, 16], causal: "bottomRight", scale: 0.2 },
+  { name: "a window", q: [2, 2, 9, 8], k: [2, 2, 9, 8], causal: "topLeft", window: 3 },
+  { name: "a window of late rows", q: [2, 4, 8], k: [2, 9, 8], causal: "bottomRight", window: 4 },
   { name: "keys shared by the batch", q: [2, 3, 5, 8], k: [1, 3, 6, 8] },
   { name: "copied queries", q: [2, 3, 2, 5, 8], k: [1, 3, 1, 6, 8] },
 ];
@@ -94,11 +146,12 @@ export function attentionFusion(
   dtype: DType,
   isForward = false,
 ): Fusion {
-  const { causal, scale, lengths } = form;
+  const { causal, window, scale, lengths } = form;
   const f = new Fusion();
   const axes = lengths === undefined || lengths.length === queries[0] ? 1 : 2;
   const options = {
     ...(causal === undefined ? {} : { causal }),
+    ...(window === undefined ? {} : { window }),
     ...(scale === undefined ? {} : { scale }),
     ...(lengths === undefined ? {} : { keyLengths: numbers(f, lengths, queries.slice(0, axes)) }),
   };

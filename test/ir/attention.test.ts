@@ -155,6 +155,16 @@ describe("dumps", () => {
     );
   });
 
+  it("have the window", () => {
+    const { f: own, output: seen } = call([[4, 8], [4, 8], [4, 8]], { causal: "topLeft", window: 3 }); // prettier-ignore
+    own.output(seen);
+    const windowed = print(lower(own));
+    expect(windowed).toContain("is_causal = true, window = 3)");
+    expect(print(parse(windowed))).toBe(windowed);
+    expect(() => parse(windowed.replace("window = 3", "window = 0"))).toThrow("at least one key");
+    expect(() => parse(windowed.replace("is_causal = true", "is_causal = false"))).toThrow("scale");
+  });
+
   it.each([
     ["is_causal = true", "is_causal = maybe", "true, false or bottomRight"],
     ["T4_g_float[iS12{2}, iS13{4}]\n     =", "7\n     =", "another output of the op"],
@@ -210,6 +220,24 @@ describe("what a row sees", () => {
       (f) => ({ keyLengths: lengthsIn(f), causal: "topLeft" }),
       (s, b, i, j) => hidden(j <= i && j < (lengths[b] ?? 0), s),
     ],
+    [
+      "a window from the first key",
+      () => ({ causal: "topLeft", window: 2 }),
+      (s, _b, i, j) => hidden(j <= i && j > i - 2, s),
+    ],
+    [
+      "a window, and a mask that is added",
+      (_, given) => ({ mask: given, causal: "topLeft", window: 2 }),
+      (s, _b, i, j) => hidden(j <= i && j > i - 2, s + (bias[i * keys + j] ?? 0)),
+    ],
+    [
+      "lengths and a window to the last key",
+      (f) => ({ keyLengths: lengthsIn(f), causal: "bottomRight", window: 2 }),
+      (s, b, i, j) => {
+        const last = i - queries + (lengths[b] ?? 0);
+        return hidden(j <= last && j > last - 2, s);
+      },
+    ],
     ["a window", () => ({ causal: "bottomRight", window: 2 }), (s, _b, i, j) => hidden(j <= i + 2 && j > i, s)],
     ["capped scores", () => ({ softCap: 0.5 }), (s) => 0.5 * Math.tanh(s / 0.5)],
   ])("%s", (name, options, score) => {
@@ -247,6 +275,7 @@ describe("what a row sees", () => {
     ["dtype-mismatch", "keyLengths", (f) => ({ keyLengths: f.input([2]) })],
     ["bad-argument", "window", () => ({ window: 2 })],
     ["bad-argument", "window", () => ({ window: 0, causal: "topLeft" })],
+    ["bad-argument", "window", () => ({ window: 1.5, causal: "bottomRight" })],
     ["bad-argument", "softCap", () => ({ softCap: -1 })],
   ])("%s: %s", (code, message, options) => {
     const f = new Fusion();

@@ -24,6 +24,7 @@ interface Shape {
   readonly d: number;
   readonly e: number;
   readonly causal?: CausalMask | null;
+  readonly window?: number | null;
   readonly scale?: number;
 }
 
@@ -64,11 +65,11 @@ interface Runs {
 }
 
 function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided = false): Runs {
-  const { front = [], rows, d, e, causal = null, scale = 1 / Math.sqrt(d) } = shape;
+  const { front = [], rows, d, e, causal = null, window = null, scale = 1 / Math.sqrt(d) } = shape;
   const f = new Fusion();
   const [q, k, v, keyLengths] = inputs.map((input) => f.input(input.shape, input.dtype));
   if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
-  const results = sdpa(q, k, v, { causal, scale, ...(keyLengths === undefined ? {} : { keyLengths }) });
+  const results = sdpa(q, k, v, { causal, window, scale, ...(keyLengths === undefined ? {} : { keyLengths }) });
   f.output(results.output);
   f.output(results.logsumexp);
   const outputs = [operand(dtype, [...front, rows, e]), operand(accumulatorOf(dtype), [...front, rows])];
@@ -78,6 +79,7 @@ function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided 
     kernel: {
       kind: "sdpa",
       causal,
+      window,
       scale,
       inputs: inputs.map((input) => operand(input.dtype, input.shape, strided ? packed(input.shape) : undefined)),
       outputs: strided
@@ -89,7 +91,7 @@ function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided 
 
 function backward(shape: Shape, dtype: DType, [q, k, v]: readonly Tensor[], strided = false): Runs {
   if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
-  const { causal = null, d, scale = 1 / Math.sqrt(d) } = shape;
+  const { causal = null, window = null, d, scale = 1 / Math.sqrt(d) } = shape;
   const { fusion } = forward(shape, dtype, [q, k, v]);
   const [output, logsumexp] = evaluateFusion(fusion.data(), [q, k, v]).outputs;
   if (output === undefined || logsumexp === undefined) throw new Error("two results");
@@ -97,7 +99,7 @@ function backward(shape: Shape, dtype: DType, [q, k, v]: readonly Tensor[], stri
   const f = new Fusion();
   const views = inputs.map((input) => f.input(input.shape, input.dtype));
   const results = { output: at(views, 4), logsumexp: at(views, 5) };
-  const made = sdpaBackward(at(views, 0), at(views, 1), at(views, 2), at(views, 3), results, { causal, scale });
+  const made = sdpaBackward(at(views, 0), at(views, 1), at(views, 2), at(views, 3), results, { causal, window, scale });
   for (const gradient of [made.dq, made.dk, made.dv]) f.output(gradient);
   const strides = (each: readonly number[]) => (strided ? packed(each) : undefined);
   return {
@@ -106,6 +108,7 @@ function backward(shape: Shape, dtype: DType, [q, k, v]: readonly Tensor[], stri
     kernel: {
       kind: "sdpaBackward",
       causal,
+      window,
       scale,
       inputs: inputs.map((input, i) => operand(input.dtype, input.shape, i < 5 ? strides(input.shape) : undefined)),
       outputs: [q, k, v].map((each) => operand(dtype, each.shape, strides(each.shape))),
@@ -135,6 +138,23 @@ const shapes: Readonly<Record<string, Shape>> = {
   "several blocks": { rows: 130, keys: 70, d: 8, e: 8 },
   "several blocks, topLeft": { rows: 130, keys: 90, d: 8, e: 5, causal: "topLeft" },
   "several blocks, bottomRight": { rows: 70, keys: 131, d: 5, e: 8, causal: "bottomRight" },
+  "a window of several blocks": { rows: 200, keys: 200, d: 8, e: 5, causal: "topLeft", window: 70 },
+  "a window in one block": { rows: 9, keys: 9, d: 4, e: 4, causal: "topLeft", window: 3 },
+  "a window of one key": { rows: 70, keys: 70, d: 4, e: 4, causal: "topLeft", window: 1 },
+  "a window longer than the keys": { rows: 66, keys: 66, d: 4, e: 4, causal: "topLeft", window: 99 },
+  "a window, topLeft, of fewer keys": { rows: 200, keys: 70, d: 4, e: 4, causal: "topLeft", window: 30 },
+  "a window, bottomRight": { rows: 140, keys: 301, d: 5, e: 8, causal: "bottomRight", window: 65 },
+  "a window with rows without a key": { rows: 70, keys: 5, d: 4, e: 4, causal: "bottomRight", window: 2 },
+  "a window of heads in groups": {
+    front: [2, 3],
+    shared: [2, 1],
+    rows: 70,
+    keys: 70,
+    d: 4,
+    e: 4,
+    causal: "topLeft",
+    window: 5,
+  },
   "rows without a key": { rows: 70, keys: 3, d: 4, e: 4, causal: "bottomRight" },
   "heads and groups": { front: [2, 2, 3], shared: [2, 2, 1], rows: 9, keys: 9, d: 4, e: 4, causal: "topLeft" },
   "shared by all heads": { front: [3], shared: [1], rows: 3, keys: 4, d: 2, e: 2 },
@@ -151,7 +171,7 @@ const shapes: Readonly<Record<string, Shape>> = {
 const cases = combinations({ name: Object.keys(shapes), dtype: ["float", "double", "half", "bfloat16"] as const });
 
 describe("attention", () => {
-  it.each(sample(cases, 19))("of $dtype, $name", ({ name, dtype }) => {
+  it.each(sample(cases, 29))("of $dtype, $name", ({ name, dtype }) => {
     const shape = shapes[name];
     if (shape === undefined) throw new Error("a shape");
     const inputs = inputsOf(shape, dtype);
@@ -228,8 +248,15 @@ function withLengths(shape: Shape, lengths: Tensor): Runs {
   return forward(shape, "float", [...inputsOf(shape, "float"), lengths]);
 }
 
-it.each([null, "topLeft", "bottomRight"] as const)("sees as many keys as there are, %s", (causal) => {
-  const shape: Shape = { front: [4, 2, 2], shared: [4, 2, 1], rows: 3, keys: 70, d: 4, e: 4, causal };
+it.each([
+  [null, null],
+  ["topLeft", null],
+  ["bottomRight", null],
+  ["topLeft", 2],
+  ["bottomRight", 10],
+  ["bottomRight", 40],
+] as const)("sees as many keys as there are, %s, window %s", (causal, window) => {
+  const shape: Shape = { front: [4, 2, 2], shared: [4, 2, 1], rows: 3, keys: 70, d: 4, e: 4, causal, window };
   const values = [0, 70, 33, 99].values();
   check(
     withLengths(

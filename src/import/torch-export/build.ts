@@ -32,7 +32,7 @@ import {
 import { importedFusion } from "../origins.ts";
 import { alongAxis } from "../views.ts";
 import { views } from "./in-place.ts";
-import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
+import { type IndexForm, indexForms, maskIn, uniformIn } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
 import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, type NodeValue } from "./operands.ts";
@@ -397,11 +397,13 @@ function formedConstant({ graph, formOf }: Facts, fusion: Fusion, value: string,
   const extents = meta.sizes.map((size) => extentOf(size, symbols));
   const known = extents.flatMap((extent) => extent ?? []);
   if (known.length < extents.length) return null;
-  if (isUniform(form)) return full(fusion, known, dtype === "bool" ? form.offset !== 0 : form.offset, dtype);
-  const axes = [...form.steps.keys()].filter((axis) => form.steps[axis] !== 0);
+  const number = uniformIn(form);
+  if (number !== null) return full(fusion, known, dtype === "bool" ? number !== 0 : number, dtype);
+  const [sum] = form.sums;
+  const axes = [...sum.steps.keys()].filter((axis) => sum.steps[axis] !== 0);
   const [axis] = axes;
   if (axis === undefined || axes.length > 1 || dtypes[dtype].family !== "integer") return null;
-  const along = iota(fusion, at(known, axis), { start: form.offset, step: at(form.steps, axis), dtype });
+  const along = iota(fusion, at(known, axis), { start: sum.offset, step: at(sum.steps, axis), dtype });
   const view = alongAxis(along, axis, known.length);
   return known.every((extent, i) => i === axis || constantValue(extent) === 1) ? view : expand(view, known);
 }

@@ -1,18 +1,22 @@
 /**
  * What is known of masks and positions without looking at their elements: that an element is a sum of its indices times
- * whole numbers, or whether such a sum is at least 0. That holds for any sizes, so a causal mask of 100,000 tokens, or of
+ * whole numbers, or whether such sums are at least 0. That holds for any sizes, so a causal mask of 100,000 tokens, or of
  * a symbolic number of them, is recognized from the ops that make it.
  */
 import { at } from "../../support/invariant.ts";
 import { type Argument, type GraphNode, isList, isValue, type Size, type TensorMeta } from "./graph.ts";
-import { axisIn, type KnownMask } from "./operands.ts";
+import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
+import { axisIn } from "./operands.ts";
 
-/** offset + sum of steps[i] index[i]; of a test, whether that is at least 0. Axes of extent 1 have the step 0. */
-export interface IndexForm {
-  readonly kind: "sum" | "test";
+/** offset + sum of steps[i] index[i]. Axes of extent 1 have the step 0. */
+interface Sum {
   readonly offset: number;
   readonly steps: readonly number[];
 }
+
+/** A sum, or whether each of several is at least 0. */
+export type IndexForm =
+  { readonly kind: "sum"; readonly sums: readonly [Sum] } | { readonly kind: "test"; readonly sums: readonly Sum[] };
 
 interface Call {
   readonly node: GraphNode;
@@ -26,22 +30,27 @@ interface Call {
 
 type FormRow = (call: Call) => IndexForm | null;
 
-const uniform = (offset: number, rank: number): IndexForm => ({
-  kind: "sum",
-  offset,
-  steps: Array.from({ length: rank }, () => 0),
-});
+const sumForm = (sum: Sum): IndexForm => ({ kind: "sum", sums: [sum] });
 
-export function isUniform({ kind, steps }: IndexForm): boolean {
-  return kind === "sum" && steps.every((step) => step === 0);
+const uniform = (offset: number, rank: number): IndexForm =>
+  sumForm({ offset, steps: Array.from({ length: rank }, () => 0) });
+
+/** The number that all elements are, or null. */
+export function uniformIn({ kind, sums: [sum] }: IndexForm): number | null {
+  return kind === "sum" && sum?.steps.every((step) => step === 0) === true ? sum.offset : null;
 }
 
-/** Joins two forms of up to `rank` axes. */
-function joined(a: IndexForm, b: IndexForm, rank: number, sign: 1 | -1): IndexForm | null {
+function mapped(form: IndexForm, change: (sum: Sum) => Sum): IndexForm {
+  return form.kind === "sum" ? sumForm(change(form.sums[0])) : { kind: "test", sums: form.sums.map(change) };
+}
+
+/** Joins two sums of up to `rank` axes. */
+function joined(a: IndexForm, b: IndexForm, rank: number, sign: 1 | -1): Sum | null {
   if (a.kind !== "sum" || b.kind !== "sum") return null;
-  const step = ({ steps }: IndexForm, axis: number): number => steps[axis - rank + steps.length] ?? 0;
-  const steps = Array.from({ length: rank }, (_, axis) => step(a, axis) + sign * step(b, axis));
-  return { kind: "sum", offset: a.offset + sign * b.offset, steps };
+  const [[x], [y]] = [a.sums, b.sums];
+  const step = ({ steps }: Sum, axis: number): number => steps[axis - rank + steps.length] ?? 0;
+  const steps = Array.from({ length: rank }, (_, axis) => step(x, axis) + sign * step(y, axis));
+  return { offset: x.offset + sign * y.offset, steps };
 }
 
 /** `self` and `other`, which may be a number. */
@@ -55,7 +64,8 @@ function sumRow(sign: 1 | -1): FormRow {
   return (call) => {
     const pair = operands(call);
     if (pair === null || call.whole("alpha", 1) !== 1) return null;
-    return joined(pair[0], pair[1], call.sizes.length, sign);
+    const sum = joined(pair[0], pair[1], call.sizes.length, sign);
+    return sum === null ? null : sumForm(sum);
   };
 }
 
@@ -65,14 +75,12 @@ function order(swap: boolean, margin: 0 | 1): FormRow {
     const pair = operands(call);
     const [a, b] = pair === null ? [null, null] : swap ? [pair[1], pair[0]] : pair;
     const difference = a === null || b === null ? null : joined(a, b, call.sizes.length, -1);
-    return difference === null
-      ? null
-      : decided({ ...difference, kind: "test", offset: difference.offset - margin }, call.sizes);
+    return difference === null ? null : decided({ ...difference, offset: difference.offset - margin }, call.sizes);
   };
 }
 
-/** A test that no index, or every index, passes is a constant. */
-function decided(test: IndexForm, sizes: readonly Size[]): IndexForm {
+/** Whether a sum is at least 0: a constant where no index, or every index, passes. */
+function decided(test: Sum, sizes: readonly Size[]): IndexForm {
   let [least, most] = [test.offset, test.offset];
   test.steps.forEach((step, axis) => {
     const size = at(sizes, axis);
@@ -81,7 +89,7 @@ function decided(test: IndexForm, sizes: readonly Size[]): IndexForm {
     most += Math.max(0, reach);
   });
   if (least >= 0) return uniform(1, sizes.length);
-  return most < 0 ? uniform(0, sizes.length) : test;
+  return most < 0 ? uniform(0, sizes.length) : { kind: "test", sums: [test] };
 }
 
 /** Equality is known where the difference is the same everywhere. */
@@ -89,31 +97,37 @@ function equality(equal: boolean): FormRow {
   return (call) => {
     const pair = operands(call);
     const difference = pair === null ? null : joined(pair[0], pair[1], call.sizes.length, -1);
-    if (difference === null || !isUniform(difference)) return null;
-    return uniform(Number((difference.offset === 0) === equal), call.sizes.length);
+    const known = difference === null ? null : uniformIn(sumForm(difference));
+    return known === null ? null : uniform(Number((known === 0) === equal), call.sizes.length);
   };
 }
 
-/** With `neutral` the other one stays; the opposite decides. */
+/** Of conditions. With `neutral` the other one stays; the opposite decides. */
 function logical(neutral: 0 | 1): FormRow {
   return (call) => {
     const pair = operands(call);
     if (pair === null) return null;
-    const [a, b] = pair.map((form) => raised(form, call.sizes.length));
-    if (a === undefined || b === undefined) return null;
-    const known = [a, b].find(isUniform);
-    if (known === undefined) return sameForm(a, b) ? a : null;
-    const other = known === a ? b : a;
-    return (known.offset === 0 ? 0 : 1) === neutral ? other : uniform(1 - neutral, call.sizes.length);
+    const forms = pair.map((form) => raised(form, call.sizes.length));
+    const known = forms.map(uniformIn);
+    if (known.includes(1 - neutral)) return uniform(1 - neutral, call.sizes.length);
+    const others = forms.filter((_, i) => known[i] !== neutral);
+    const [a, b] = others;
+    if (a === undefined) return uniform(neutral, call.sizes.length);
+    if (others.some(({ kind }) => kind === "sum")) return null;
+    if (b === undefined || isSame(a, b)) return a;
+    return neutral === 1 ? { kind: "test", sums: [...a.sums, ...b.sums] } : null;
   };
 }
 
 function raised(form: IndexForm, rank: number): IndexForm {
-  return { ...form, steps: [...Array.from({ length: rank - form.steps.length }, () => 0), ...form.steps] };
+  return mapped(form, ({ offset, steps }) => ({
+    offset,
+    steps: [...Array.from({ length: rank - steps.length }, () => 0), ...steps],
+  }));
 }
 
-function sameForm(a: IndexForm, b: IndexForm): boolean {
-  return a.kind === b.kind && a.offset === b.offset && a.steps.every((step, axis) => step === b.steps[axis]);
+function isSame(a: IndexForm, b: IndexForm): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function filled(argument: string | number): FormRow {
@@ -127,13 +141,14 @@ const same: FormRow = (call) => call.form("self");
 
 const arange: FormRow = (call) => {
   const [start, step] = [call.whole("start", 0), call.whole("step", 1)];
-  return start === null || step === null ? null : { kind: "sum", offset: start, steps: [step] };
+  return start === null || step === null ? null : sumForm({ offset: start, steps: [step] });
 };
 
 const unsqueeze: FormRow = (call) => {
   const [form, axis] = [call.form("self"), call.whole("dim")];
   if (form === null || axis === null) return null;
-  return { ...form, steps: form.steps.toSpliced(axisIn(axis, call.sizes.length), 0, 0) };
+  const place = axisIn(axis, call.sizes.length);
+  return mapped(form, ({ offset, steps }) => ({ offset, steps: steps.toSpliced(place, 0, 0) }));
 };
 
 const expand: FormRow = (call) => {
@@ -151,60 +166,73 @@ const view: FormRow = (call) => {
   const text = (size: Size): string => (typeof size === "number" ? String(size) : size.expression);
   const isSame =
     before.length === after.length && before.every((axis, i) => text(at(from, axis)) === text(at(to, at(after, i))));
-  if (!isSame) return isUniform(form) ? uniform(form.offset, to.length) : null;
-  return {
-    ...form,
-    steps: to.map((_, axis) => (after.includes(axis) ? at(form.steps, at(before, after.indexOf(axis))) : 0)),
-  };
+  const known = uniformIn(form);
+  if (!isSame) return known === null ? null : uniform(known, to.length);
+  return mapped(form, ({ offset, steps }) => ({
+    offset,
+    steps: to.map((_, axis) => (after.includes(axis) ? at(steps, at(before, after.indexOf(axis))) : 0)),
+  }));
 };
 
 const transpose: FormRow = (call) => {
   const [form, a, b] = [call.form("self"), call.whole("dim0"), call.whole("dim1")];
   if (form === null || a === null || b === null) return null;
-  const { length } = form.steps;
+  const { length } = call.sizes;
   const [first, second] = [axisIn(a, length), axisIn(b, length)];
-  return { ...form, steps: form.steps.with(first, at(form.steps, second)).with(second, at(form.steps, first)) };
+  return mapped(form, ({ offset, steps }) => ({
+    offset,
+    steps: steps.with(first, at(steps, second)).with(second, at(steps, first)),
+  }));
 };
 
 const slice: FormRow = (call) => {
   const [form, axis] = [call.form("self"), call.whole("dim", 0)];
   const [start, step] = [call.whole("start", 0), call.whole("step", 1)];
   if (form === null || axis === null || start === null || step === null || start < 0) return null;
-  const own = axisIn(axis, form.steps.length);
-  const by = at(form.steps, own);
-  return { ...form, offset: form.offset + start * by, steps: form.steps.with(own, by * step) };
+  const own = axisIn(axis, call.sizes.length);
+  return mapped(form, ({ offset, steps }) => {
+    const by = at(steps, own);
+    return { offset: offset + start * by, steps: steps.with(own, by * step) };
+  });
 };
 
 const select: FormRow = (call) => {
   const [form, axis, index] = [call.form("self"), call.whole("dim"), call.whole("index")];
   if (form === null || axis === null || index === null || index < 0) return null;
-  const own = axisIn(axis, form.steps.length);
-  return { ...form, offset: form.offset + index * at(form.steps, own), steps: form.steps.toSpliced(own, 1) };
+  const own = axisIn(axis, call.sizes.length + 1);
+  return mapped(form, ({ offset, steps }) => ({
+    offset: offset + index * at(steps, own),
+    steps: steps.toSpliced(own, 1),
+  }));
 };
 
 /** The step along the axis, where the element that is put in front continues the sum. */
 const diff: FormRow = (call) => {
   const [form, before, axis] = [call.form("self"), call.form("prepend"), call.whole("dim", -1)];
   if (form?.kind !== "sum" || axis === null || call.whole("n", 1) !== 1 || call.node.inputs.has("append")) return null;
-  const step = at(form.steps, axisIn(axis, form.steps.length));
-  const others = (each: IndexForm): readonly number[] => each.steps.toSpliced(axisIn(axis, each.steps.length), 1);
+  const [sum] = form.sums;
+  const step = at(sum.steps, axisIn(axis, sum.steps.length));
+  const others = ({ steps }: Sum): readonly number[] => steps.toSpliced(axisIn(axis, steps.length), 1);
+  const [first] = before?.kind === "sum" ? before.sums : [];
   const continues =
-    before === null
+    first === undefined
       ? !call.node.inputs.has("prepend")
-      : before.offset === form.offset - step && String(others(before)) === String(others(form));
+      : first.offset === sum.offset - step && String(others(first)) === String(others(sum));
   return continues ? uniform(step, call.sizes.length) : null;
 };
 
 const cumsum: FormRow = (call) => {
   const [form, axis] = [call.form("self"), call.whole("dim")];
-  if (form === null || axis === null || !isUniform(form)) return null;
-  return { ...form, steps: form.steps.with(axisIn(axis, form.steps.length), form.offset) };
+  const known = form === null ? null : uniformIn(form);
+  if (form === null || axis === null || known === null) return null;
+  return mapped(form, ({ offset, steps }) => ({ offset, steps: steps.with(axisIn(axis, steps.length), offset) }));
 };
 
 /** Elements of a tensor that has the same one everywhere. */
 const indexed: FormRow = (call) => {
   const form = call.form("self");
-  return form !== null && isUniform(form) ? uniform(form.offset, call.sizes.length) : null;
+  const known = form === null ? null : uniformIn(form);
+  return known === null ? null : uniform(known, call.sizes.length);
 };
 
 const rows: ReadonlyMap<string, FormRow> = new Map(
@@ -281,23 +309,39 @@ export function indexForms(
         return typeof argument === "number" && Number.isInteger(argument) && !isList(argument) ? argument : null;
       },
     });
-    if (form === undefined || form === null || form.steps.length !== meta.sizes.length) return null;
+    if (form === undefined || form === null) return null;
+    if (form.sums.some(({ steps }) => steps.length !== meta.sizes.length)) return null;
     const isBool = dtype === "bool";
+    const number = uniformIn(form);
     // A test is 0 or 1; as a number it would be another value, and a sum as bool another one still.
-    if (isBool ? form.kind === "sum" && !isUniform(form) : form.kind === "test") return null;
-    if (isBool && form.kind === "sum") return uniform(form.offset === 0 ? 0 : 1, form.steps.length);
-    return { ...form, steps: form.steps.map((step, axis) => (at(meta.sizes, axis) === 1 ? 0 : step)) };
+    if (isBool ? form.kind === "sum" && number === null : form.kind === "test") return null;
+    if (isBool && number !== null) return uniform(number === 0 ? 0 : 1, meta.sizes.length);
+    return mapped(form, ({ offset, steps }) => ({
+      offset,
+      steps: steps.map((step, axis) => (at(meta.sizes, axis) === 1 ? 0 : step)),
+    }));
   };
   return formOf;
 }
 
-/** What a mask [.., Lq, Lk] lets queries see: query i sees key j where i - j + offset >= 0. */
-export function maskIn({ kind, offset, steps }: IndexForm, sizes: readonly Size[]): KnownMask | null {
-  if (kind === "sum") return steps.every((step) => step === 0) && offset !== 0 ? "all" : null;
-  const [rows = 0, keys = 0] = steps.slice(-2);
-  if (rows !== 1 || keys !== -1 || steps.slice(0, -2).some((step) => step !== 0)) return null;
-  if (offset === 0) return "topLeft";
+/**
+ * What a mask [.., Lq, Lk] lets queries see: query i sees key j where i - j + offset >= 0, and of a window, where j - i +
+ * window - 1 - offset >= 0, too. Null: something else.
+ */
+export function maskIn(form: IndexForm, sizes: readonly Size[]): SeenKeys | null {
+  if (form.kind === "sum") return (uniformIn(form) ?? 0) === 0 ? null : { causal: null, window: null };
+  const offsetsOf = (sign: 1 | -1): readonly number[] =>
+    form.sums.flatMap(({ offset, steps }) => {
+      const [rows, keys] = steps.slice(-2);
+      const isOther = rows !== sign || keys !== -sign || steps.slice(0, -2).some((step) => step !== 0);
+      return isOther ? [] : [offset];
+    });
+  const [before, after] = [offsetsOf(1), offsetsOf(-1)];
+  if (before.length === 0 || before.length + after.length < form.sums.length) return null;
+  const offset = Math.min(...before);
+  const window = after.length === 0 ? null : Math.min(...after) + 1 + offset;
   const [queryCount, keyCount] = sizes.slice(-2);
-  const isKnown = typeof queryCount === "number" && typeof keyCount === "number";
-  return isKnown && offset === keyCount - queryCount ? "bottomRight" : null;
+  const isLast = typeof queryCount === "number" && typeof keyCount === "number" && offset === keyCount - queryCount;
+  if ((offset !== 0 && !isLast) || (window !== null && window < 1)) return null;
+  return { causal: offset === 0 ? "topLeft" : "bottomRight", window };
 }

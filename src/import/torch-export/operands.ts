@@ -3,7 +3,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import type { Extent } from "../../ir/api/extent.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
-import type { CausalMask } from "../../ir/ops/kinds/attention/attention.ts";
+import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import { full } from "../../ir/api/ops/creation.ts";
 import { sum } from "../../ir/api/ops/reductions.ts";
 import { permute } from "../../ir/api/ops/views.ts";
@@ -63,11 +63,9 @@ export interface Building {
   /** By the tensor that stands for the result. */
   readonly collectives: Map<TensorId, GroupCollective>;
   readonly valueOf: (name: string) => NodeValue;
-  /** What a mask lets queries see, where it is known: every key, or those of a triangle. */
-  readonly maskOf: (name: string) => KnownMask | null;
+  /** What a mask lets queries see, where it is known: every key, or those of a triangle or a band. */
+  readonly maskOf: (name: string) => SeenKeys | null;
 }
-
-export type KnownMask = "all" | CausalMask;
 
 export interface NodeOperands {
   readonly node: GraphNode;
@@ -96,7 +94,7 @@ export interface NodeOperands {
   readonly flag: (name: string, fallback: boolean) => boolean;
   readonly text: (name: string, fallback: string) => string;
   readonly dtype: (name?: string) => DType | null;
-  readonly maskOf: (name: string) => KnownMask | null;
+  readonly maskOf: (name: string) => SeenKeys | null;
   /** Throws `model-unsupported`: the row does not take this form of the op. */
   readonly refuse: (found: string, expected: string) => never;
 }

@@ -237,16 +237,17 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   SdpaBackward: null,
 };
 
-function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: ReverseStep): readonly Cotangent[] {
+function sdpaVjp({ causal, window, scale }: SdpaOp, { g, operands, outputs }: ReverseStep): readonly Cotangent[] {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const results = { output: at(outputs, 0), logsumexp: at(outputs, 1) };
-  const options = { causal, ...(scale === null ? {} : { scale: Number(scale) }) };
+  const options = { causal, window, ...(scale === null ? {} : { scale: Number(scale) }) };
   const keyLengths = operands[3];
   let made: SdpaGradients | null = null;
   const make = (): SdpaGradients => {
     if (keyLengths === undefined) return sdpaBackward(g, q, k, v, results, options);
     const [dq, dk, dv] = attentionGradientOps(g, [q, k, v], results, {
       causal,
+      window,
       scale: options.scale ?? null,
       keyLengths,
     });

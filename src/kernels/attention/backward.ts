@@ -11,6 +11,7 @@ import {
   blockShapes,
   dense,
   denseOperand,
+  fillUnseen,
   gradientRows,
   headsOf,
   isEmptyContraction,
@@ -37,13 +38,13 @@ export function backwardScratch(kernel: SdpaBackwardKernel): ReturnType<typeof l
 
 function layoutOf(
   { inputs }: SdpaBackwardKernel,
-  { dtype, d, e, keys, blocks }: AttentionShape,
+  { dtype, d, e, keys, blocks, scoresStep }: AttentionShape,
 ): ReturnType<typeof scratchLayout<Part>> {
   const most = blocks[0]?.rows ?? 0;
   const copied = isWide(at(inputs, 0).dtype) ? 0 : 1;
   return scratchLayout(dtype, {
-    p: most * keys,
-    ds: most * keys,
+    p: most * scoresStep,
+    ds: most * scoresStep,
     dq: most * d,
     dk: keys * d,
     dv: keys * e,
@@ -69,7 +70,7 @@ function products(kernel: SdpaBackwardKernel, shape: AttentionShape, { rows, key
   const { dtype, d, e } = shape;
   const read = (operand: number): MatrixStrides => readStrides(at(kernel.inputs, operand));
   const [g, q, k, v] = [read(0), read(1), read(2), read(3)];
-  const scores = dense(shape.keys);
+  const scores = dense(shape.scoresStep);
   return {
     scores: product(dtype, [rows, keys, d], q, transposed(k), scores),
     dp: product(dtype, [rows, keys, e], g, transposed(v), scores),
@@ -89,12 +90,10 @@ export function backwardProducts(kernel: SdpaBackwardKernel): readonly Contracti
     .filter((each) => !isEmptyContraction(each));
 }
 
-function gradientUnit(
-  { scale, inputs }: SdpaBackwardKernel,
-  { dtype, e, keys }: AttentionShape,
-  { rows, width }: RowBlock,
-): UnitKernel {
-  const scores = scoreRows(dtype, rows, width, keys);
+function gradientUnit({ scale, inputs }: SdpaBackwardKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+  const { dtype, e } = shape;
+  const { rows } = block;
+  const scores = scoreRows(shape, block);
   const statistics = rowStatistics(dtype, rows, at(inputs, 5).strides.at(-1));
   const [g, o] = [0, 4].map((i): Operand => {
     const operand = at(inputs, i);
@@ -115,15 +114,15 @@ export function prepareBackward(
   scratch: number,
 ): (inputs: readonly number[], outputs: readonly number[]) => void {
   const shape = attentionShape(kernel);
-  const { dtype, d, e, keys, rows, blocks } = shape;
+  const { dtype, d, e, keys, rows, blocks, scoresStep } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
-  const { causal } = kernel;
   const size = dtypes[dtype].bytes;
   const placeOf = (part: Part): number => scratch + offsets[part];
   const load = (operand: number, part: Part): ReturnType<typeof loadedMatrix> =>
     loadedMatrix(tools, at(kernel.inputs, operand), dtype, placeOf(part));
   const [g, q, k, v, o] = [load(0, "g"), load(1, "q"), load(2, "k"), load(3, "v"), load(4, "o")];
+  const [kStep, vStep] = [k.rowBytes, v.rowBytes];
   const stores = (["dq", "dk", "dv"] as const).map((part, i) =>
     storedMatrix(tools, at(kernel.outputs, i), dtype, placeOf(part)),
   );
@@ -155,26 +154,26 @@ export function prepareBackward(
       for (const head of shared) {
         const addresses = headAddresses(operands, own, head);
         for (const { block, rowUnit, ...multiply } of steps) {
-          const { start, rows: count } = block;
+          const { start, first, rows: count } = block;
+          const [ownK, ownV] = [kAddress + first * kStep, vAddress + first * vStep];
           const gAddress = g.load(at(addresses, 0), start, count);
           const qAddress = q.load(at(addresses, 1), start, count);
           const oAddress = o.load(at(addresses, 4), start, count);
-          if (multiply.scores === null) clear("p", count * keys);
-          else multiply.scores(qAddress, kAddress, 0, placeOf("p"));
-          if (multiply.dp === null) clear("ds", count * keys);
-          else multiply.dp(gAddress, vAddress, 0, placeOf("ds"));
+          if (multiply.scores === null) clear("p", count * scoresStep);
+          else multiply.scores(qAddress, ownK, 0, placeOf("p"));
+          if (multiply.dp === null) clear("ds", count * scoresStep);
+          else multiply.dp(gAddress, ownV, 0, placeOf("ds"));
           const lse = at(addresses, 5) + start * statisticsStep * size;
           rowUnit?.([placeOf("p"), placeOf("ds"), lse, gAddress, oAddress], [placeOf("p"), placeOf("ds")]);
           for (let row = 0; row < count; row++) {
-            const seen = visibleKeys(causal, start + row, rows, keys);
-            floats.fill(0, p + row * keys + seen, p + row * keys + block.keys);
-            floats.fill(0, ds + row * keys + seen, ds + row * keys + block.keys);
+            const seen = visibleKeys(kernel, start + row, rows, keys);
+            for (const place of [p, ds]) fillUnseen(floats, place + row * scoresStep, block, seen, 0);
           }
-          multiply.dv?.(placeOf("p"), gAddress, 0, placeOf("dv"));
+          multiply.dv?.(placeOf("p"), gAddress, 0, placeOf("dv") + first * e * size);
           if (multiply.dq === null) clear("dq", count * d);
-          else multiply.dq(placeOf("ds"), kAddress, 0, placeOf("dq"));
+          else multiply.dq(placeOf("ds"), ownK, 0, placeOf("dq"));
           storeQ(at(addresses, 6), start, count);
-          multiply.dk?.(placeOf("ds"), qAddress, 0, placeOf("dk"));
+          multiply.dk?.(placeOf("ds"), qAddress, 0, placeOf("dk") + first * d * size);
         }
       }
       storeK(at(own, 7), 0, keys);

@@ -1,12 +1,13 @@
 /**
  * Attention goes through blocks of query rows: the scores of a block are in the scratch, and no more of the Lq x Lk
  * scores exist at a time. A row's bits do not depend on the block that it is in: its scores and its exponentials add in
- * sum-order.ts's order, and keys that it does not see add zeros at the end.
+ * sum-order.ts's order, and keys that it does not see add zeros at the end. With a window, they do: the sums of a block
+ * begin at the first key that one of its rows sees.
  */
-import type { AttentionKernel } from "../../commands/attention.ts";
+import { type AttentionKernel, hasKeyLengths } from "../../commands/attention.ts";
 import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import { contiguousStrides } from "../../commands/view.ts";
-import type { CausalMask } from "../../ir/ops/kinds/attention/attention.ts";
+import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import type { NumberOperand } from "../../ir/ops/number-operand.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
@@ -18,7 +19,9 @@ const blockRows = 64;
 export interface RowBlock {
   readonly start: number;
   readonly rows: number;
-  /** How many keys the last row sees, at least as many as the others. */
+  /** The first key that a row sees. */
+  readonly first: number;
+  /** How many keys there are from it to the last one that a row sees. */
   readonly keys: number;
   /** As `keys`, or a few more, so that blocks have few widths, and units are prepared once per width. */
   readonly width: number;
@@ -27,20 +30,48 @@ export interface RowBlock {
 /** How many widths blocks have at most. With 4, causal blocks compute an eighth more of their scores than they need. */
 const mostWidths = 4;
 
-function rowBlocks(causal: CausalMask | null, rows: number, keys: number): readonly RowBlock[] {
+/** `mayBeFewer`: there may be fewer keys when the kernel runs. */
+function rowBlocks(mask: SeenKeys, rows: number, keys: number, mayBeFewer: boolean): readonly RowBlock[] {
+  const step = Math.max(blockRows, Math.ceil(Math.min(keys, (mask.window ?? keys) + blockRows) / mostWidths));
   return Array.from({ length: Math.ceil(rows / blockRows) }, (_, i) => {
     const start = i * blockRows;
     const stop = Math.min(rows, start + blockRows);
-    const seen = visibleKeys(causal, stop - 1, rows, keys);
-    const step = Math.max(blockRows, Math.ceil(keys / mostWidths));
-    return { start, rows: stop - start, keys: seen, width: Math.min(keys, Math.ceil(seen / step) * step) };
+    const first = mayBeFewer ? 0 : visibleKeys(mask, start, rows, keys).first;
+    const seen = Math.max(0, visibleKeys(mask, stop - 1, rows, keys).stop - first);
+    return {
+      start,
+      rows: stop - start,
+      first,
+      keys: seen,
+      width: Math.min(keys - first, Math.ceil(seen / step) * step),
+    };
   });
 }
 
-/** How many keys a query row sees: those from 0 on, of `length` that there are. */
-export function visibleKeys(causal: CausalMask | null, row: number, rows: number, keys: number, length = keys): number {
+/** The keys that a query row sees, of `length` that there are: from `first` on, before `stop`. */
+export function visibleKeys(
+  { causal, window }: SeenKeys,
+  row: number,
+  rows: number,
+  keys: number,
+  length = keys,
+): { readonly first: number; readonly stop: number } {
   const last = causal === null ? length : row + 1 + (causal === "topLeft" ? 0 : length - rows);
-  return Math.max(0, Math.min(keys, length, last));
+  const stop = Math.max(0, Math.min(keys, length, last));
+  return { first: window === null ? 0 : Math.min(stop, Math.max(0, last - window)), stop };
+}
+
+/** Fills the scores of a row of a block with `value` where it does not see a key. */
+export function fillUnseen(
+  scores: Float32Array | Float64Array,
+  start: number,
+  { first, width }: RowBlock,
+  seen: ReturnType<typeof visibleKeys>,
+  value: number,
+): void {
+  const place = start - first;
+  if (seen.first > first) scores.fill(value, start, place + seen.first);
+  scores.fill(value, place + seen.stop, start + width);
 }
 
 /** The first block of each shape that units have. */
@@ -62,14 +93,18 @@ export interface AttentionShape {
   readonly rows: number;
   readonly keys: number;
   readonly blocks: readonly RowBlock[];
+  /** Elements from a row of scores to the next one. */
+  readonly scoresStep: number;
 }
 
 export function attentionShape(kernel: AttentionKernel): AttentionShape {
-  const { causal, inputs } = kernel;
+  const { inputs } = kernel;
   const first = queriesOf(kernel);
   const [q, k, v] = [matrixOf(at(inputs, first)), matrixOf(at(inputs, first + 1)), matrixOf(at(inputs, first + 2))];
   const dtype = accumulatorOf(at(inputs, 0).dtype) === "double" ? "double" : "float";
-  return { dtype, d: q.columns, e: v.columns, rows: q.rows, keys: k.rows, blocks: rowBlocks(causal, q.rows, k.rows) };
+  const blocks = rowBlocks(kernel, q.rows, k.rows, hasKeyLengths(kernel));
+  const scoresStep = blocks.reduce((most, { width }) => Math.max(most, width), 0);
+  return { dtype, d: q.columns, e: v.columns, rows: q.rows, keys: k.rows, blocks, scoresStep };
 }
 
 /** The position of the queries among the inputs; keys and values follow them. */
@@ -201,9 +236,9 @@ export function rowsOperand({ dtype, shape, strides }: Operand, rows: number): O
 
 // What attention computes with the rows of a block beside GEMMs, as units, which run in WebAssembly SIMD.
 
-/** The scores of `rows` queries and `columns` keys, `keys` elements from row to row. */
-export function scoreRows(dtype: DType, rows: number, columns: number, keys: number): Operand {
-  return { dtype, shape: [rows, columns], strides: [keys, 1] };
+/** The scores of a block of queries. */
+export function scoreRows({ dtype, scoresStep }: AttentionShape, { rows, width }: RowBlock): Operand {
+  return { dtype, shape: [rows, width], strides: [scoresStep, 1] };
 }
 
 /** One element per row. */

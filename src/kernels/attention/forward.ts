@@ -10,6 +10,7 @@ import {
   denseOperand,
   divideRows,
   exponentialRows,
+  fillUnseen,
   headsOf,
   isEmptyContraction,
   isWide,
@@ -32,12 +33,12 @@ export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> 
 
 function layoutOf(
   { inputs }: SdpaKernel,
-  { dtype, d, e, keys, blocks }: AttentionShape,
+  { dtype, d, e, keys, blocks, scoresStep }: AttentionShape,
 ): ReturnType<typeof scratchLayout<"scores" | "sums" | "results" | "q" | "k" | "v">> {
   const most = blocks[0]?.rows ?? 0;
   const copied = isWide(at(inputs, 0).dtype) ? 0 : 1;
   return scratchLayout(dtype, {
-    scores: most * keys,
+    scores: most * scoresStep,
     sums: most,
     results: most * e,
     q: copied * most * d,
@@ -55,7 +56,7 @@ function products(
   const { dtype, d, e } = shape;
   // The numbers of keys, which may follow, are no matrices.
   const strides = kernel.inputs.slice(0, 3).map(readStrides);
-  const scores = dense(shape.keys);
+  const scores = dense(shape.scoresStep);
   return [
     product(dtype, [rows, keys, d], at(strides, 0), transposed(at(strides, 1)), scores),
     product(dtype, [rows, e, keys], scores, at(strides, 2), dense(e)),
@@ -67,12 +68,10 @@ export function forwardProducts(kernel: SdpaKernel): readonly Contraction[] {
   return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmptyContraction(each));
 }
 
-function exponentialsOf(
-  { scale, outputs }: SdpaKernel,
-  { dtype, keys }: AttentionShape,
-  { rows, width }: RowBlock,
-): UnitKernel {
-  const scores = scoreRows(dtype, rows, width, keys);
+function exponentialsOf({ scale, outputs }: SdpaKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+  const { dtype } = shape;
+  const { rows } = block;
+  const scores = scoreRows(shape, block);
   const statistics = rowStatistics(dtype, rows, at(outputs, 1).strides.at(-1));
   // No score is -Infinity times 0: such scores are scaled before they are hidden.
   return exponentialRows(scores, scale === 0 ? 1 : scale, rowStatistics(dtype, rows), statistics);
@@ -100,16 +99,17 @@ export function prepareForward(
   scratch: number,
 ): (inputs: readonly number[], outputs: readonly number[]) => void {
   const shape = attentionShape(kernel);
-  const { dtype, e, keys, rows, blocks } = shape;
+  const { dtype, e, keys, rows, blocks, scoresStep } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
-  const { causal, scale } = kernel;
+  const { scale } = kernel;
   // A score that is -Infinity once it is scaled.
   const hidden = scale < 0 ? Infinity : -Infinity;
   const size = dtypes[dtype].bytes;
   const [q, k, v] = (["q", "k", "v"] as const).map((name, i) =>
     loadedMatrix(tools, at(kernel.inputs, i), dtype, scratch + offsets[name]),
   );
+  const [kStep, vStep] = [k?.rowBytes ?? 0, v?.rowBytes ?? 0];
   const store = storedMatrix(tools, at(kernel.outputs, 0), dtype, scratch + offsets.results);
   const units = new Map(
     blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(exponentialsOf(kernel, shape, block))] as const),
@@ -148,25 +148,26 @@ export function prepareForward(
         const addresses = headAddresses(operands, own, head);
         const length = lengths === null ? keys : lengthAt(at(addresses, 3));
         for (const { block, scores: multiply, results: weigh, exponentials, divide } of steps) {
-          const { start, rows: count } = block;
+          const { start, first, rows: count } = block;
           const lse = at(addresses, last) + start * statisticsStep * size;
-          if (multiply === null) fill(scores, 0, count * keys, 0);
-          else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress, 0, scores);
+          if (multiply === null) fill(scores, 0, count * scoresStep, 0);
+          else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress + first * kStep, 0, scores);
           if (exponentials === undefined) {
             // No row of the block sees a key.
             fill(sums, 0, count, 0);
             for (let row = 0; row < count; row++) fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
           } else {
-            const first = scores / size;
-            if (scale === 0) for (let i = first; i < first + count * keys; i++) floats[i] = 0 * (floats[i] ?? NaN);
+            const place = scores / size;
+            const stop = place + count * scoresStep;
+            if (scale === 0) for (let i = place; i < stop; i++) floats[i] = 0 * (floats[i] ?? NaN);
             for (let row = 0; row < count; row++) {
-              const seen = visibleKeys(causal, start + row, rows, keys, length);
-              fill(scores, row * keys + seen, row * keys + block.width, hidden);
+              const seen = visibleKeys(kernel, start + row, rows, keys, length);
+              fillUnseen(floats, place + row * scoresStep, block, seen, hidden);
             }
             exponentials([scores], [scores, sums, lse]);
           }
           if (weigh === null) fill(results, 0, count * e, 0);
-          else weigh(scores, vAddress, 0, results);
+          else weigh(scores, vAddress + first * vStep, 0, results);
           divide?.([results, sums], [results]);
           store(at(addresses, last - 1), start, count);
         }

@@ -30,6 +30,8 @@ function moveKernel(from: Operand, to: Operand): Kernel {
 /** Rows of an operand as GEMMs read them: in place, or converted into the scratch. */
 export interface LoadedMatrix {
   readonly strides: MatrixStrides;
+  /** From a row to the next one, where `load` says. */
+  readonly rowBytes: number;
   /** The address of the rows from `first` on. Converts them, if need be. `head` is the address of the head's row 0. */
   readonly load: (head: number, first: number, rows: number) => number;
 }
@@ -43,10 +45,12 @@ export function loadedMatrix(
   const matrix: Matrix = matrixOf(operand);
   const bytes = dtypes[operand.dtype].bytes;
   const step = matrix.strides.row * bytes;
-  if (isWide(operand.dtype)) return { strides: matrix.strides, load: (head, first) => head + first * step };
+  if (isWide(operand.dtype))
+    return { strides: matrix.strides, rowBytes: step, load: (head, first) => head + first * step };
   const movers = new Map<number, ReturnType<AttentionTools["prepare"]>>();
   return {
     strides: readStrides(operand),
+    rowBytes: matrix.columns * dtypes[wide].bytes,
     load: (head, first, rows) => {
       const move =
         movers.get(rows) ??

@@ -59,6 +59,12 @@ function finiteRows(numbers: Float64Array, start: number, rows: number, columns:
 /** Kernels on GPUs take floats below it for 0. */
 const smallestNormalFloat = 2 ** -126;
 
+/** Keys from the first one on, before `stop`. */
+export interface Seen {
+  readonly first: number;
+  readonly stop: number;
+}
+
 export interface Setting {
   readonly dtype: DType;
   readonly front: readonly number[];
@@ -67,8 +73,8 @@ export interface Setting {
   readonly d: number;
   readonly e: number;
   readonly scale: number;
-  /** How many keys a row sees, of as many as there are. */
-  readonly seen: (row: number, length: number) => number;
+  /** The keys that a row sees, of as many as there are. */
+  readonly seen: (row: number, length: number) => Seen;
   /** The relative error of `count` roundings. */
   readonly gamma: (count: number) => number;
   /** Of a probability that is rounded to the dtype. */
@@ -82,7 +88,7 @@ export interface Setting {
 
 /** `rows`: the number of queries, of which q may be a sample. */
 export function settingOf(
-  { causal, scale }: SdpaOp | SdpaBackwardOp,
+  { causal, window, scale }: SdpaOp | SdpaBackwardOp,
   [q, k, v]: readonly [OracleValue, OracleValue, OracleValue],
   arithmetic: Arithmetic,
   rows = at(q.shape, q.shape.length - 2),
@@ -100,7 +106,8 @@ export function settingOf(
     scale: scale === null ? 1 / Math.sqrt(d) : Number(scale),
     seen: (row, length) => {
       const last = row + 1 + (causal === "bottomRight" ? length - rows : 0);
-      return Math.max(0, Math.min(keys, length, causal === null ? length : last));
+      const stop = Math.max(0, Math.min(keys, length, causal === null ? length : last));
+      return { first: window === null ? 0 : Math.max(0, Math.min(stop, last - window)), stop };
     },
     gamma: (count) => accumulationError(count, count, dtype),
     rounding: accumulatorOf(dtype) === dtype ? 0 : 2 * dtypes[dtype].epsilon,
@@ -196,10 +203,12 @@ export function isExactNaN({ value, error }: Inexact): boolean {
 }
 
 /** The scores of the keys that a row sees. */
-export function scoresOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number): readonly Inexact[] {
+export function scoresOf(setting: Setting, q: Rows, k: Rows, row: number, seen: Seen): readonly Inexact[] {
   const factor = { value: setting.scale, error: 0 };
   // The sum, and the difference from the largest score.
-  return Array.from({ length: seen }, (_, j) => times(setting, dot(setting, q, row, k, j, setting.d + 3), factor));
+  return Array.from({ length: seen.stop - seen.first }, (_, i) =>
+    times(setting, dot(setting, q, row, k, seen.first + i, setting.d + 3), factor),
+  );
 }
 
 export interface MutableValue {

@@ -95,8 +95,8 @@ function backwardRow(
     const factor = minus(setting, dot(setting, g, row, v, j, e + 2), total);
     return inDType(setting, times(setting, times(setting, p, factor), { value: scale, error: 0 }));
   };
-  for (let j = 0; j < seen; j++) {
-    const p = probabilityOf(setting, minus(setting, at(scores, j), shift));
+  for (let j = seen.first; j < seen.stop; j++) {
+    const p = probabilityOf(setting, minus(setting, at(scores, j - seen.first), shift));
     const ds = gradientOf(p, j);
     contribute(dq, q.start + row * d, k, j, ds, least);
     contribute(dk, k.start + j * d, q, row, ds, least);
@@ -104,7 +104,8 @@ function backwardRow(
   }
   // Some back ends multiply by 0 for keys that are not seen, and others leave them out.
   const p = { value: 0, error: Number.isNaN(shift.value) || shift.error === Infinity ? Infinity : 0 };
-  for (let j = seen; j < keys; j++) {
+  for (let j = 0; j < keys; j++) {
+    if (j >= seen.first && j < seen.stop) continue;
     const ds = gradientOf(p, j);
     release(dq, q.start + row * d, k, j, ds);
     release(dk, k.start + j * d, q, row, ds);

@@ -18,6 +18,7 @@ import {
   type MutableValue,
   type Rows,
   scoresOf,
+  type Seen,
   type Setting,
   settingOf,
 } from "./rows.ts";
@@ -36,7 +37,7 @@ export function sdpa(
   const rows = at(q.shape, q.shape.length - 2);
   const given = operands[3];
   const lengths = given === undefined ? null : headsOf({ ...given, shape: [...given.shape, 1, 1] }, front, 1);
-  const seen = (head: number, row: number): number => {
+  const seen = (head: number, row: number): Seen => {
     const own = lengths === null ? null : at(lengths, head);
     return setting.seen(
       sampled === null ? row : at(sampled, row),
@@ -52,10 +53,11 @@ export function sdpa(
   for (const [head, own] of queries.entries()) {
     for (let row = 0; row < rows; row++) {
       const place = head * rows + row;
-      const softmax = softmaxOf(setting, own, at(keys, head), row, seen(head, row));
+      const visible = seen(head, row);
+      const softmax = softmaxOf(setting, own, at(keys, head), row, visible);
       logsumexp.numbers[place] = softmax.logsumexp.value;
       logsumexp.bounds[place] = softmax.logsumexp.error;
-      weigh(setting, softmax, at(values, head), output, place * e);
+      weigh(setting, softmax, visible, at(values, head), output, place * e);
     }
   }
   return [finished(dtype, shape, output), finished(accumulatorOf(dtype), statistics, logsumexp)];
@@ -79,7 +81,7 @@ const none: Softmax = {
   logsumexp: { value: -Infinity, error: 0 },
 };
 
-function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number): Softmax {
+function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: Seen): Softmax {
   const { gamma, rounding, arithmetic } = setting;
   const scores = scoresOf(setting, q, k, row, seen);
   const values = Float64Array.from(scores, ({ value }) => value);
@@ -93,13 +95,21 @@ function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number
   // A score that is NaN or infinite makes all of its row NaN.
   const isNaNRow = !isOpen && scores.some(({ value, error }) => error === 0 && !(value < Infinity));
   if (isNaNRow) return { probabilities, relative: 0, sum, logsumexp: { value: NaN, error: 0 } };
-  const relative = Math.expm1(2 * es) + gamma(seen + 16) + rounding;
-  const error = es + gamma(seen + 16) + gamma(4) * (Math.abs(most) + Math.log(sum));
+  const roundings = gamma(scores.length + 16);
+  const relative = Math.expm1(2 * es) + roundings + rounding;
+  const error = es + roundings + gamma(4) * (Math.abs(most) + Math.log(sum));
   return { probabilities, relative, sum, logsumexp: { value: logsumexp, error } };
 }
 
 /** The sum of the values' rows by their probabilities. */
-function weigh(setting: Setting, softmax: Softmax, v: Rows, output: MutableValue, place: number): void {
+function weigh(
+  setting: Setting,
+  softmax: Softmax,
+  { first }: Seen,
+  v: Rows,
+  output: MutableValue,
+  place: number,
+): void {
   const { keys, e, gamma, least, overflow, arithmetic } = setting;
   const { probabilities, relative, sum } = softmax;
   const seen = probabilities.length;
@@ -111,7 +121,7 @@ function weigh(setting: Setting, softmax: Softmax, v: Rows, output: MutableValue
   const [spreads, sizes] = [new Float64Array(e), new Float64Array(e)];
   for (let j = 0; j < seen; j++) {
     const p = probabilities[j] ?? NaN;
-    const start = v.start + j * e;
+    const start = v.start + (first + j) * e;
     // It may become 0, or be left out.
     const mayVanish = p * (1 - relative) <= least && (p > 0 || arithmetic.skipsZeros === true);
     for (let column = 0; column < e; column++) {
@@ -126,8 +136,8 @@ function weigh(setting: Setting, softmax: Softmax, v: Rows, output: MutableValue
       spreads[column] = (spreads[column] ?? NaN) + (isOpen ? Infinity : p * (1 + relative) * by);
     }
   }
-  for (let j = seen; j < keys; j++) {
-    if (isFinite(v, j)) continue;
+  for (let j = 0; j < keys; j++) {
+    if ((j >= first && j < first + seen) || isFinite(v, j)) continue;
     for (let column = 0; column < e; column++) {
       if (!Number.isFinite(v.numbers[v.start + j * e + column])) spreads[column] = Infinity;
     }

@@ -49,7 +49,7 @@ function appendOps(builder: FusionBuilder, op: SdpaOp | SdpaBackwardOp): void {
 
 function resultsOf(builder: FusionBuilder, op: SdpaOp | SdpaBackwardOp): readonly TensorView[] {
   const operand = (position: number): TensorView => new TensorView({ builder, id: at(op.inputs, position) });
-  const attributes = { causal: op.causal, scale: op.scale === null ? null : Number(op.scale) };
+  const attributes = { causal: op.causal, window: op.window, scale: op.scale === null ? null : Number(op.scale) };
   if (op.kind === "Sdpa") {
     const lengths = op.inputs.length > 3 ? { keyLengths: operand(3) } : {};
     const { output, logsumexp } = attentionOps([operand(0), operand(1), operand(2)], { ...attributes, ...lengths });

@@ -347,7 +347,7 @@ function recordAttention(statement: SdpaOp | SdpaBackwardOp, recorder: Recorder)
   const outputs = outputsOf(statement).map((id, i) => outputView(recorder, id, actualOutput(recorder, statement, i)));
   if (outputs.every(isEmpty)) return;
   const kind = statement.kind === "Sdpa" ? "sdpa" : "sdpaBackward";
-  const { causal } = statement;
+  const { causal, window } = statement;
   const { shape } = at(inputs, statement.kind === "Sdpa" ? 0 : 1);
   const scale = scaleOf(statement, at(shape, shape.length - 1));
   launch(recorder, {
@@ -359,6 +359,7 @@ function recordAttention(statement: SdpaOp | SdpaBackwardOp, recorder: Recorder)
     make: (read: readonly Operand[], written: readonly Operand[]): SdpaKernel | SdpaBackwardKernel => ({
       kind,
       causal,
+      window,
       scale,
       inputs: read,
       outputs: written,

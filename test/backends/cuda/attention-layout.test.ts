@@ -15,10 +15,15 @@ function operand(
   return { dtype, shape, strides };
 }
 
-function forward(q: Operand, k: Operand, causal: CausalMask | null = null): AttentionKernel {
+function forward(
+  q: Operand,
+  k: Operand,
+  causal: CausalMask | null = null,
+  window: number | null = null,
+): AttentionKernel {
   const rows = q.shape.slice(0, -1);
   const outputs = [operand(q.shape), operand(rows, undefined, "float")];
-  return { kind: "sdpa", causal, scale: 0.5, inputs: [q, k, k], outputs };
+  return { kind: "sdpa", causal, window, scale: 0.5, inputs: [q, k, k], outputs };
 }
 
 const wide = Array.from({ length: 9 }, () => 256);
@@ -120,9 +125,15 @@ it("makes the graphs that cuDNN knows", () => {
   expect(names(forward(q, k, "topLeft"))).toEqual(["matmul", "MUL", ...mask, ...softmax, "matmul"]);
   const late = ["GEN_INDEX", "GEN_INDEX", "ADD", "SUB", "CMP_GE", "BINARY_SELECT"];
   expect(names(forward(q, k, "bottomRight"))).toEqual(["matmul", "MUL", ...late, ...softmax, "matmul"]);
+  const window = ["GEN_INDEX", "GEN_INDEX", "ADD", "CMP_GT", "BINARY_SELECT"];
+  expect(names(forward(q, k, "topLeft", 4))).toEqual(["matmul", "MUL", ...mask, ...window, ...softmax, "matmul"]);
+  const numbers = attentionGraph(forward(q, k, "bottomRight", 7), "half", attentionLayout(forward(q, k), wide)).tensors;
+  // 16 rows and 20 keys: the last row sees keys 13 to 19.
+  expect(numbers.find(({ name }) => name === "window")?.memory).toEqual({ kind: "number", value: 3 });
   const backward = (keys: Operand): AttentionKernel => ({
     kind: "sdpaBackward",
     causal: "topLeft",
+    window: null,
     scale: 0.5,
     inputs: [q, q, keys, keys, q, operand([2, 3, 16], undefined, "float")],
     outputs: [q, keys, keys],

@@ -30,7 +30,7 @@ describe.skipIf(obstacle !== null)("attention by cuDNN", () => {
     const { statuses, printed } = await runRanks(fakes, 1, "cudnn-rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(11);
+    expect(lines).toHaveLength(15);
     expect(statuses).toEqual([0]);
     const made = calls();
     // 10 programs have a plan forward and one backward, the last has one for two attentions of a layout. The first run

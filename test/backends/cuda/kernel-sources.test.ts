@@ -94,12 +94,13 @@ describe.each(["grouped-rows-bfloat16", "grouped-terms-bfloat16"])("%s on tensor
 });
 
 describe.each([
-  ["attention-few-queries-bfloat16", 1],
-  ["attention-few-queries-half-causal", 3],
-])("%s", (name, queries) => {
+  ["attention-few-queries-bfloat16", 1, null],
+  ["attention-few-queries-half-causal", 3, 256],
+])("%s", (name, queries, window) => {
   const kernel: SdpaKernel = {
     kind: "sdpa",
     causal: queries === 1 ? null : "bottomRight",
+    window,
     scale: 0.125,
     inputs: [
       ...[

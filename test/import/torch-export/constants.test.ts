@@ -51,6 +51,21 @@ function compared(length: number | string, op: string, shift: number): readonly 
   ];
 }
 
+/** Keys up to the query, and of them those after the query less `window`. */
+function windowed(length: number | string, window: number): readonly WrittenNode[] {
+  const square = ["bool", [1, 1, length, length]] as const;
+  return [
+    ...compared(length, "le.Tensor", 0),
+    { op: "sub.Tensor", inputs: { self: "rows", other: window }, outputs: { w: ["int64", [1, 1, length, 1]] } },
+    { op: "gt.Tensor", inputs: { self: "keys", other: "w" }, outputs: { a: square } },
+    { op: "__and__.Tensor", inputs: { self: "a", other: "m" }, outputs: { b: square } },
+  ];
+}
+
+function windowsOf(model: ExportedModel): readonly (number | null)[] {
+  return model.fusion.data().ops.flatMap((op) => (op.kind === "Sdpa" ? [op.window] : []));
+}
+
 function causalOf(model: ExportedModel): readonly (string | null)[] {
   return model.fusion.data().ops.flatMap((op) => (op.kind === "Sdpa" ? [op.causal] : []));
 }
@@ -70,6 +85,35 @@ describe("masks", () => {
 
   it("keys before the query plus one are the same", () => {
     expect(causalOf(built(attention(6, compared(6, "lt.Tensor", 1), "m")))).toEqual(["topLeft"]);
+  });
+
+  it.each<readonly [number | string, number, number | null]>([
+    [6, 3, 3],
+    [100_000, 4096, 4096],
+    ["Symbol('s0', positive=True, integer=True)", 4096, 4096],
+    // Its first key is before all keys.
+    [6, 6, null],
+  ])("keys of a window, of %s tokens, the last %i", (length, window, found) => {
+    const model = built(attention(length, windowed(length, window), "b"));
+    expect(causalOf(model)).toEqual(["topLeft"]);
+    expect(windowsOf(model)).toEqual([found]);
+    expect(model.fusion.data().ops.length).toBe(1);
+  });
+
+  it("keys after a window's first one, without an end, are ops", () => {
+    expect(causalOf(built(attention(6, windowed(6, 3), "a")))).toEqual([]);
+  });
+
+  it("numbers that are joined by bits are no condition", () => {
+    const integers = ["int64", [6]] as const;
+    const nodes: readonly WrittenNode[] = [
+      { op: "full.default", inputs: { size: [6], fill_value: 3 }, outputs: { t: integers } },
+      { op: "arange.default", inputs: { end: 6 }, outputs: { i: integers } },
+      { op: "bitwise_and.Tensor", inputs: { self: "i", other: "t" }, outputs: { y: integers } },
+    ];
+    const { fusion, inputs } = built({ nodes, outputs: ["y"] });
+    const read = inputs.flatMap((input) => input.read() ?? []);
+    expect(Array.from(evaluateFusion(fusion.data(), read).outputs[0]?.data ?? [], Number)).toEqual([0, 1, 2, 3, 0, 1]);
   });
 
   it("a mask that hides nothing is none", () => {

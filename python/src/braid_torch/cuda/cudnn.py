@@ -59,8 +59,8 @@ KINDS: dict[str, tuple[int, Any]] = {
 
 DATA_TYPES = {"float": 0, "half": 2, "int32": 4, "bfloat16": 9, "bool": 11}
 POINTWISE_MODES = {
-    "ADD": 0, "MUL": 1, "DIV": 6, "SUB": 9, "EXP": 13, "LOG": 15, "CMP_GE": 303, "GEN_INDEX": 501,
-    "BINARY_SELECT": 601,
+    "ADD": 0, "MUL": 1, "DIV": 6, "SUB": 9, "EXP": 13, "LOG": 15, "CMP_GT": 302, "CMP_GE": 303,
+    "GEN_INDEX": 501, "BINARY_SELECT": 601,
 }  # fmt: skip
 REDUCTION_OPERATORS = {"ADD": 0, "MAX": 3}
 HEUR_MODE_A = 3

@@ -25,11 +25,11 @@ export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
   const isForward = kernel.kind === "sdpa";
   const { dtype, shape: q } = at(kernel.inputs, isForward ? 0 : 1);
   const [k, v] = [1, 2].map((i) => at(kernel.inputs, i + (isForward ? 0 : 1)).shape);
-  const { causal, scale } = kernel;
+  const { causal, window, scale } = kernel;
   const shapes = { dtype, q, k: k ?? [], v: v ?? [] };
   const obstacle = hasKeyLengths(kernel)
     ? decodeObstacle(shapes)
-    : cudnnObstacle({ ...shapes, causal, scale, isBackward: !isForward });
+    : cudnnObstacle({ ...shapes, causal, window, scale, isBackward: !isForward });
   if (obstacle !== null) {
     const who = hasKeyLengths(kernel) ? "the kernel of few queries" : "cuDNN";
     fail("kernel-opaque", `${who} does not take this ${kernel.kind}`, {
@@ -122,14 +122,23 @@ function overHeads(graph: GraphBuilder, name: string, a: GraphTensor, b: GraphTe
 }
 
 /** The scores, and -infinity where a row does not see a key. */
-function masked(graph: GraphBuilder, { causal }: AttentionKernel, scores: GraphTensor): GraphTensor {
+function masked(graph: GraphBuilder, { causal, window }: AttentionKernel, scores: GraphTensor): GraphTensor {
   if (causal === null) return scores;
-  const index = (name: string, axis: number): GraphTensor =>
-    graph.pointwise(name, "GEN_INDEX", [scores], { type: "int32", axis });
-  const [first, column] = [index("row", 2), index("column", 3)];
+  const index = (of: GraphTensor, name: string, axis: number): GraphTensor =>
+    graph.pointwise(name, "GEN_INDEX", [of], { type: "int32", axis });
+  const where = (of: GraphTensor, mode: "CMP_GT" | "CMP_GE", a: GraphTensor, b: GraphTensor): GraphTensor => {
+    const isSeen = graph.pointwise("is seen", mode, [a, b], { type: "bool", compute: "bool" });
+    return graph.pointwise("masked", "BINARY_SELECT", [of, graph.number("-infinity", "float", "-infinity"), isSeen]);
+  };
+  const [first, column] = [index(scores, "row", 2), index(scores, "column", 3)];
   const row = causal === "topLeft" ? first : lastRowSeesAll(graph, first, scores);
-  const isSeen = graph.pointwise("is seen", "CMP_GE", [row, column], { type: "bool", compute: "bool" });
-  return graph.pointwise("masked", "BINARY_SELECT", [scores, graph.number("-infinity", "float", "-infinity"), isSeen]);
+  const before = where(scores, "CMP_GE", row, column);
+  if (window === null) return before;
+  // As cudnn-frontend has it: a mask of its own, with a sum in float.
+  const [own, start] = [index(before, "row", 2), index(before, "column", 3)];
+  const [, , rows, keys] = scores.dims;
+  const reach = graph.number("window", "float", causal === "topLeft" ? window : window - keys + rows);
+  return where(before, "CMP_GT", graph.pointwise("column + window", "ADD", [start, reach]), own);
 }
 
 function lastRowSeesAll(graph: GraphBuilder, row: GraphTensor, { dims: [, , rows, keys] }: GraphTensor): GraphTensor {

@@ -121,7 +121,7 @@ export function createAttentions({ rank }: Gpu, blocks: HostBlocks): Attentions 
   };
 }
 
-function refused({ kind, causal, inputs }: AttentionKernel, { call, status, name, text }: Refusal): never {
+function refused({ kind, causal, window, inputs }: AttentionKernel, { call, status, name, text }: Refusal): never {
   const shapes = inputs.map(
     ({ dtype, shape, strides }) => `${dtype} [${shape.join(", ")}] strides ${strides.join(", ")}`,
   );
@@ -129,7 +129,7 @@ function refused({ kind, causal, inputs }: AttentionKernel, { call, status, name
     found: `${name} (${status}) from ${call}${text === "" ? "" : `: ${text}`}`,
     expected: "an engine of cuDNN that takes the operands",
     help: "lower the program with --schedule attention=ops",
-    notes: [`causal ${causal ?? "no"}; operands ${shapes.join("; ")}`],
+    notes: [`causal ${causal ?? "no"}${window === null ? "" : `; window ${window}`}; operands ${shapes.join("; ")}`],
   });
 }
 

@@ -26,7 +26,8 @@ export type TensorMemory =
   | { readonly kind: "operand"; readonly position: number }
   | { readonly kind: "scratch" };
 
-export type PointwiseMode = "ADD" | "MUL" | "DIV" | "SUB" | "EXP" | "LOG" | "CMP_GE" | "GEN_INDEX" | "BINARY_SELECT";
+export type PointwiseMode =
+  "ADD" | "MUL" | "DIV" | "SUB" | "EXP" | "LOG" | "CMP_GT" | "CMP_GE" | "GEN_INDEX" | "BINARY_SELECT";
 
 /** Each has a name for messages, and refers to tensors by id. Pointwise inputs are x, b and t of the header. */
 export type GraphOp =

@@ -180,19 +180,20 @@ function printArguments(op: SdpaOp | SdpaBackwardOp, context: PrintContext, inde
   const operands = op.inputs.map((_, position) => `${printOperand(op, position, context)},\n${indent}`);
   const mask = masks.find(({ causal }) => causal === op.causal)?.text ?? "";
   const scale = op.scale === null ? "" : `, scale = ${printNumber({ position: 0, text: op.scale }, "double")}`;
-  return `${operands.join("")}is_causal = ${mask}${scale}`;
+  const window = op.window === null ? "" : `, window = ${op.window}`;
+  return `${operands.join("")}is_causal = ${mask}${window}${scale}`;
 }
 
 /**
- * Attention, which has several outputs, in nvFuser's form. nvFuser also prints the state of its random numbers; Braid's
- * dropout is ops of its own.
+ * Attention, which has several outputs, in nvFuser's form. nvFuser also prints the state of its random numbers, and has no
+ * window; Braid's dropout is ops of its own.
  *
  *   T3_g_float[..],
  *   T4_g_float[..]
  *      = sdpa(T0_g_float[..],
  *             T1_g_float[..],
  *             T2_g_float[..],
- *             is_causal = true, scale = double(0.125))
+ *             is_causal = true, window = 4096, scale = double(0.125))
  */
 function attention(context: OpContext, output: Tensor): Omit<Extract<Op, SdpaOp>, "kind"> {
   const { scanner, further = [] } = context;
@@ -206,9 +207,22 @@ function attention(context: OpContext, output: Tensor): Omit<Extract<Op, SdpaOp>
   expectField(scanner, "is_causal");
   const mask = masks.find(({ text }) => take(scanner, text)) ?? failExpected(scanner, "true, false or bottomRight");
   skipSpace(scanner);
-  const scale = take(scanner, ",") ? scaleField(context) : null;
+  let [window, scale]: [number | null, string | null] = [null, null];
+  while (scale === null && take(scanner, ",")) {
+    skipSpace(scanner);
+    const hasWindow = window === null && mask.causal !== null && scanner.text.startsWith("window", scanner.position);
+    if (hasWindow) window = windowField(context);
+    else scale = scaleField(context);
+    skipSpace(scanner);
+  }
   expectAcrossLines(scanner, ")");
-  return { causal: mask.causal, scale, inputs, output: output.id, further: further.map(({ id }) => id) };
+  return { causal: mask.causal, window, scale, inputs, output: output.id, further: further.map(({ id }) => id) };
+}
+
+function windowField({ scanner }: OpContext): number {
+  expectField(scanner, "window");
+  const window = expectNumber(scanner, "a number of keys");
+  return window > 0 ? window : failExpected(scanner, "at least one key");
 }
 
 function scaleField({ scanner }: OpContext): string {

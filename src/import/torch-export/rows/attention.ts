@@ -5,6 +5,7 @@ import { full } from "../../../ir/api/ops/creation.ts";
 import { pad } from "../../../ir/api/ops/shape.ts";
 import { reshape, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import type { SeenKeys } from "../../../ir/ops/kinds/attention/attention.ts";
 import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
 import { withAxes } from "../../views.ts";
@@ -26,14 +27,16 @@ function seenBy(o: NodeOperands, rank: number): Seen {
   if (o.number("dropout_p", 0) !== 0) o.refuse("attention with dropout", "a model in eval mode");
   const scale = o.numberOr("scale");
   const bias = o.has("attn_mask") ? "attn_mask" : o.has("attn_bias") ? "attn_bias" : null;
-  const known = bias === null ? "all" : o.maskOf(bias);
+  const all: SeenKeys = { causal: null, window: null };
+  const known = bias === null ? all : o.maskOf(bias);
   const isCausal = o.flag("is_causal", false);
-  const isMasked = bias !== null && known === null;
-  if (isMasked && isCausal) o.refuse("a mask of an attention that is causal as well", "one of both");
-  const causal = isCausal ? "topLeft" : known === "all" ? null : known;
+  if (isCausal && (known === null || known.causal === "bottomRight")) {
+    o.refuse("a mask of an attention that is causal as well", "one of both");
+  }
+  const { causal, window } = known ?? all;
   return {
-    options: { causal, ...(scale === null ? {} : { scale }) },
-    mask: isMasked ? raised(o.tensor(bias), rank) : null,
+    options: { causal: isCausal ? "topLeft" : causal, window, ...(scale === null ? {} : { scale }) },
+    mask: bias !== null && known === null ? raised(o.tensor(bias), rank) : null,
   };
 }
 
@@ -134,10 +137,15 @@ function maskedBackward(
   g: TensorView,
   heads: Heads,
   results: SdpaResult,
-  { scale = null }: { readonly scale?: number | null },
+  { scale }: SdpaOptions,
   mask: TensorView,
 ): ReturnType<typeof sdpaBackward> {
-  const [dq, dk, dv] = attentionGradientOps(g, heads, results, { causal: null, scale, mask });
+  const [dq, dk, dv] = attentionGradientOps(g, heads, results, {
+    causal: null,
+    window: null,
+    scale: scale ?? null,
+    mask,
+  });
   return { dq, dk, dv };
 }
 

@@ -2,6 +2,7 @@
 import { dtypes } from "../../../numerics/dtype.ts";
 import { type Call, reject, shapeText } from "../../ops/call.ts";
 import {
+  type AttentionBase,
   attentionDType,
   type CausalMask,
   requireAttention,
@@ -23,6 +24,8 @@ export interface SdpaOptions {
    * all by default.
    */
   readonly causal?: CausalMask | null;
+  /** How many keys a query sees up to the last one that `causal` shows it: a sliding window. All by default. */
+  readonly window?: number | null;
   /** The factor of the scores; 1 / sqrt(d) by default. */
   readonly scale?: number;
 }
@@ -39,8 +42,6 @@ export interface SdpaMasks {
    * `bottomRight` shows the last query as many.
    */
   readonly keyLengths?: TensorView;
-  /** How many keys a query sees up to the last one that `causal` shows it: a sliding window. */
-  readonly window?: number;
   /** Scores become `softCap tanh(scores / softCap)`, before any mask. */
   readonly softCap?: number;
   readonly dropout?: AttentionDropout;
@@ -68,9 +69,9 @@ export interface SdpaResult {
 export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaOptions & SdpaMasks = {}): SdpaResult {
   const place = callOf("sdpa", [q, k, v]);
   const attributes = attributesOf(options, place);
-  const { dropout: drops, mask, keyLengths, window, softCap } = options;
+  const { dropout: drops, mask, keyLengths, softCap } = options;
   const drop = drops === undefined || drops.p === 0 ? null : drops;
-  const isOneOp = drop === null && [mask, window, softCap].every((each) => each === undefined);
+  const isOneOp = drop === null && [mask, softCap].every((each) => each === undefined);
   if (!isOneOp || keyLengths !== undefined) {
     requireAttention(q.data(), k.data(), v.data(), place);
     attentionDType("sdpa", [q.data(), k.data(), v.data()], place);
@@ -82,7 +83,7 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
       commonBuilder([q, drop.seed], place);
       requireDropout(drop.p, drop.seed, place);
     }
-    const all = { ...options, causal: attributes.causal, scale: options.scale ?? null };
+    const all = { ...options, ...attributes, scale: options.scale ?? null };
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
   const lengths = keyLengths === undefined ? [] : [alignLeft(keyLengths, q.rank - 2)];
@@ -117,7 +118,7 @@ export function sdpaBackward(
 /** Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`. */
 function requireMasks(
   [q, k]: readonly [TensorView, TensorView],
-  { causal = null, mask, keyLengths, window, softCap }: SdpaOptions & SdpaMasks,
+  { mask, keyLengths, softCap }: SdpaMasks,
   place: Call,
 ): void {
   const scores = [...q.extents.slice(0, -1), at(k.extents, k.rank - 2)];
@@ -147,27 +148,31 @@ function requireMasks(
     commonBuilder([q, keyLengths], place);
     requireKeyLengths(q.data(), keyLengths.data(), place, true);
   }
-  const isWindow = window === undefined || (Number.isInteger(window) && window > 0 && causal !== null);
-  if (isWindow && (softCap === undefined || (Number.isFinite(softCap) && softCap > 0))) return;
-  reject(place, {
-    code: "bad-argument",
-    message: isWindow ? "softCap is not a positive number" : "the window of attention shows no keys",
-    found: isWindow ? String(softCap) : causal === null ? "a window without causal" : String(window),
-    expected: isWindow ? "a number above 0" : "a whole number from 1 on, beside causal",
-    help: isWindow ? "leave it out for scores without a cap" : 'pass causal: "topLeft" or "bottomRight" too',
+  if (softCap === undefined || (Number.isFinite(softCap) && softCap > 0)) return;
+  reject(place, "bad-argument", "softCap is not a positive number", {
+    found: String(softCap),
+    expected: "a number above 0",
+    help: "leave it out for scores without a cap",
   });
 }
 
 /** Calls from JavaScript may pass other values. Throws `bad-argument`. */
 function attributesOf(
-  { causal = null, scale }: SdpaOptions,
+  { causal = null, window = null, scale }: SdpaOptions,
   place: Call,
-): { readonly causal: CausalMask | null; readonly scale: string | null } {
+): Pick<AttentionBase, "causal" | "window" | "scale"> {
   if (causal !== null && causal !== "topLeft" && causal !== "bottomRight") {
     reject(place, "bad-argument", "causal is not a kind of mask", {
       found: String(causal),
       expected: '"topLeft", "bottomRight" or null',
       help: 'choose "topLeft" for queries and keys of one sequence',
+    });
+  }
+  if (window !== null && !(Number.isSafeInteger(window) && window > 0 && causal !== null)) {
+    reject(place, "bad-argument", "the window of attention shows no keys", {
+      found: causal === null ? "a window without causal" : String(window),
+      expected: "a whole number from 1 on, beside causal",
+      help: 'pass causal: "topLeft" or "bottomRight" too',
     });
   }
   if (scale !== undefined && !(typeof scale === "number" && Number.isFinite(scale))) {
@@ -177,5 +182,5 @@ function attributesOf(
       help: "leave it out for 1 / sqrt(d)",
     });
   }
-  return { causal, scale: scale === undefined ? null : numberText(scale) };
+  return { causal, window, scale: scale === undefined ? null : numberText(scale) };
 }

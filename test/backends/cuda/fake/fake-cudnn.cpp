@@ -260,6 +260,7 @@ struct Run {
         case 9: return store(y, at, p - q);
         case 13: return store(y, at, std::exp(p));
         case 15: return store(y, at, std::log(p));
+        case 302: return store(y, at, p > q);
         case 303: return store(y, at, p >= q);
         case 501: return store(y, at, at[how->get(9)]);
         default: return store(y, at, load(t, at) != 0 ? p : q);

@@ -13,6 +13,7 @@
 #define STAGES 3
 #define TOP_LEFT 0
 #define BOTTOM_RIGHT 0
+#define WINDOW 0
 #define Q_BATCH 1536ll
 #define Q_HEAD 64ll
 #define Q_ROW 0ll
@@ -76,13 +77,15 @@ template <int columns> DEVICE void copy(u32 to, const u16 *from, long long step,
       : : "r"(to + row * line + column * 16), "l"(from + own * step + column * 8), "r"(key + row < stop ? 16 : 0) : "memory");
   }
 }
-/** How many keys a row sees. */
-DEVICE int limit_of(const Length *lengths, int batch, int head, int query) {
+struct Seen { int first, stop; };
+/** The keys that a row sees: from the first one on, before the last. */
+DEVICE Seen seen_by(const Length *lengths, int batch, int head, int query) {
   const long long length = (long long)lengths[PLACE(N, batch, head, 0)];
   long long limit = length < KEYS ? length : KEYS;
   const long long last = TOP_LEFT ? query + 1 : BOTTOM_RIGHT ? length - QUERIES + query + 1 : limit;
   limit = last < limit ? last : limit;
-  return limit > 0 ? (int)limit : 0;
+  const long long first = WINDOW > 0 ? last - WINDOW : 0;
+  return {first > 0 ? (int)(first < KEYS ? first : KEYS) : 0, limit > 0 ? (int)limit : 0};
 }
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -90,14 +93,15 @@ braid_kernel(const u16 *q, const u16 *k, const u16 *v, const Length *lengths, u1
   extern __shared__ __align__(16) unsigned char memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int batch = blockIdx.x / KEY_HEADS, key_head = blockIdx.x % KEY_HEADS, first = blockIdx.z * 16;
-  int limits[2];
+  Seen seen[2];
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const int row = first + lane / 4 + 8 * i;
-    limits[i] = row < ROWS ? limit_of(lengths, batch, HEAD_OF(key_head, row), row % QUERIES) : 0;
+    seen[i] = row < ROWS ? seen_by(lengths, batch, HEAD_OF(key_head, row), row % QUERIES) : Seen{KEYS, 0};
   }
-  const int start = blockIdx.y * RUN;
-  const int stop = min(start + RUN, (int)__reduce_max_sync(0xffffffffu, (u32)max(limits[0], limits[1])));
+  const u32 least = __reduce_min_sync(0xffffffffu, (u32)min(seen[0].first, seen[1].first));
+  const int last = (int)__reduce_max_sync(0xffffffffu, (u32)max(seen[0].stop, seen[1].stop)), run = blockIdx.y * RUN;
+  const int start = max(run, (int)least / 64 * 64), stop = min(run + RUN, last);
 
   // Rows of q, as the tensor cores take them.
   u32 a[D / 16][4];
@@ -143,7 +147,8 @@ braid_kernel(const u16 *q, const u16 *k, const u16 *v, const Length *lengths, u1
 #pragma unroll
       for (int i = 0; i < 4; i++) {
         float &score = s[i / 2][2 * row + i % 2];
-        score = key + i / 2 * 8 + lane % 4 * 2 + i % 2 < limits[row] ? score * SCALE : NONE;
+        const int own = key + i / 2 * 8 + lane % 4 * 2 + i % 2;
+        score = own >= seen[row].first && own < seen[row].stop ? score * SCALE : NONE;
         peak = fmaxf(peak, score);
       }
       peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
@@ -227,6 +232,7 @@ braid_kernel(const u16 *q, const u16 *k, const u16 *v, const Length *lengths, u1
 #define STAGES 3
 #define TOP_LEFT 0
 #define BOTTOM_RIGHT 0
+#define WINDOW 0
 #define Q_BATCH 1536ll
 #define Q_HEAD 64ll
 #define Q_ROW 0ll

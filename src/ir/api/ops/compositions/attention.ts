@@ -22,12 +22,13 @@ import { alignRight, indicesAlong, inDType, keepAxes, wide } from "./compose.ts"
 
 export interface AttentionAttributes {
   readonly causal: CausalMask | null;
+  /** Null for all keys. */
+  readonly window: number | null;
   /** Null for 1 / sqrt(d). */
   readonly scale: number | null;
   /** Those of the op have none of these (api/ops/attention.ts). */
   readonly mask?: TensorView;
   readonly keyLengths?: TensorView;
-  readonly window?: number;
   readonly softCap?: number;
 }
 
@@ -105,7 +106,7 @@ function positionsSeen(
   };
   return [
     ...(causal === null ? [] : [ge(last(), keys())]),
-    ...(window === undefined ? [] : [gt(keys(), sub(last(), window))]),
+    ...(window === null ? [] : [gt(keys(), sub(last(), window))]),
     // The last query sees as many keys as there are.
     ...(ends === undefined || causal === "bottomRight" ? [] : [lt(keys(), ends)]),
   ];

@@ -22,6 +22,8 @@ export type CausalMask = "topLeft" | "bottomRight";
 export interface AttentionBase extends OpBase {
   /** Null: every query sees all keys. */
   readonly causal: CausalMask | null;
+  /** How many keys a query sees up to the last one that `causal` shows it: a sliding window. Null: all of them. */
+  readonly window: number | null;
   /** The factor of the scores, as JavaScript writes it; null for 1 / sqrt(d). */
   readonly scale: string | null;
 }
@@ -126,10 +128,16 @@ export function attentionMisfit(
   };
 }
 
-/** How many scores the rows see in all, with half of them for a causal mask. */
-export function scoreCount(causal: CausalMask | null, q: readonly number[], k: readonly number[]): number {
+/** Which keys the queries see. */
+export type SeenKeys = Pick<AttentionBase, "causal" | "window">;
+
+/** How many scores the rows see in all: of as many rows as keys, the triangle or the band of the mask. */
+export function scoreCount({ causal, window }: SeenKeys, q: readonly number[], k: readonly number[]): number {
   const rows = elementCount(q.slice(0, -1));
-  return (rows * (k.at(-2) ?? 1)) / (causal === null ? 1 : 2);
+  const keys = k.at(-2) ?? 1;
+  if (causal === null || keys === 0) return rows * keys;
+  const most = Math.min(window ?? keys, keys);
+  return rows * most * (1 - most / (2 * keys));
 }
 
 /** An exponential, the largest score and a sum, in multiply-adds of the GEMM kernels. */

@@ -4,16 +4,15 @@
  */
 import { withoutReductions } from "../../../domain.ts";
 import type { FusionData } from "../../../fusion-data.ts";
-import type { CausalMask } from "./attention.ts";
+import type { SeenKeys } from "./attention.ts";
 import type { Op, SdpaBackwardOp, SdpaOp } from "../../op.ts";
 import { constantValue } from "../../../scalar/fold.ts";
 import type { DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 
 /** Shapes [.., Lq, d], [.., Lk, d] and [.., Lk, e]; null for an extent that is not known yet. */
-export interface CudnnAttentionShape {
+export interface CudnnAttentionShape extends SeenKeys {
   readonly dtype: DType;
-  readonly causal: CausalMask | null;
   readonly isBackward: boolean;
   /** Null for 1 / sqrt(d). */
   readonly scale: number | null;
@@ -34,6 +33,7 @@ const headStep = 8;
 export function cudnnObstacle({
   dtype,
   causal,
+  window,
   isBackward,
   scale,
   q,
@@ -60,6 +60,10 @@ export function cudnnObstacle({
     const found = `rows that see no key: ${rows} rows of q, ${keys} keys`;
     return { found, expected: "at least as many keys as rows with a bottomRight mask" };
   }
+  if (window !== null && rows !== null && keys !== null && rows > keys) {
+    const found = `a window of ${window} keys, ${rows} rows of q, ${keys} keys`;
+    return { found, expected: "at least as many keys as rows with a window" };
+  }
   if (isBackward && rows === 1 && keys === 1) {
     return { found: "the gradient of one row and one key", expected: "more rows, or more keys" };
   }
@@ -76,7 +80,7 @@ export function decodeObstacle({
   q,
   k,
   v,
-}: Omit<CudnnAttentionShape, "causal" | "scale" | "isBackward">): CudnnObstacle | null {
+}: Omit<CudnnAttentionShape, "causal" | "window" | "scale" | "isBackward">): CudnnObstacle | null {
   if (dtype !== "half" && dtype !== "bfloat16") return { found: dtype, expected: "half or bfloat16" };
   for (const [name, size] of [
     ["q and k", q.at(-1) ?? null],
@@ -123,5 +127,5 @@ export function obstacleOfOp(
   const shapes = { dtype, q: shape(q), k: shape(k), v: shape(v) };
   if (op.kind === "Sdpa" && op.inputs.length > 3) return decodeObstacle(shapes);
   const scale = op.scale === null ? null : Number(op.scale);
-  return cudnnObstacle({ ...shapes, causal: op.causal, isBackward, scale });
+  return cudnnObstacle({ ...shapes, causal: op.causal, window: op.window, isBackward, scale });
 }

@@ -44,7 +44,7 @@ export const sdpaRow: OpRow<SdpaOp> = {
   further: (_, operands) => [
     { dtype: statisticsDType(at(operands, 0).dtype), axes: axesOf(at(operands, 0)).slice(0, -1).map(shapeOfAxis) },
   ],
-  respec: ({ kind, causal, scale }) => ({ kind, causal, scale }),
+  respec: ({ kind, causal, window, scale }) => ({ kind, causal, window, scale }),
   pairs: ({ causal }, [q = [], k = [], v = [], keyLengths = []], output, which) => {
     const axes = withoutReductions(output);
     // A chunk of the rows does not know which keys its rows see.
@@ -64,13 +64,13 @@ export const sdpaRow: OpRow<SdpaOp> = {
     { operand: 2, axis: at(v, v.length - 2) },
   ],
   misfit: (_, sizes) => attentionMisfit(sizes, [0, 1, 2]),
-  flops: ({ causal }, shapes) => {
+  flops: (op, shapes) => {
     const { d, e } = headSizes(shapes, 0, 2);
-    return 2 * (d + e) * scoreCount(causal, at(shapes.operands, 0), at(shapes.operands, 1));
+    return 2 * (d + e) * scoreCount(op, at(shapes.operands, 0), at(shapes.operands, 1));
   },
-  work: ({ causal }, shapes) => {
+  work: (op, shapes) => {
     const { d, e } = headSizes(shapes, 0, 2);
-    return scoreWork(scoreCount(causal, at(shapes.operands, 0), at(shapes.operands, 1)), d + e);
+    return scoreWork(scoreCount(op, at(shapes.operands, 0), at(shapes.operands, 1)), d + e);
   },
 };
 
@@ -119,7 +119,7 @@ export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
   },
   further: (_, operands) =>
     [2, 3].map((position) => ({ dtype: at(operands, position).dtype, axes: shapeLike(at(operands, position)) })),
-  respec: ({ kind, causal, scale }) => ({ kind, causal, scale }),
+  respec: ({ kind, causal, window, scale }) => ({ kind, causal, window, scale }),
   pairs: (_, operands, output) => {
     const [q, k] = [at(operands, 1), at(operands, 2)];
     const axes = withoutReductions(output);
@@ -135,13 +135,13 @@ export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
     );
   },
   misfit: (_, sizes) => attentionMisfit(sizes, [1, 2, 3]),
-  flops: ({ causal }, shapes) => {
+  flops: (op, shapes) => {
     const { d, e } = headSizes(shapes, 1, 3);
-    return 2 * (3 * d + 2 * e) * scoreCount(causal, at(shapes.operands, 1), at(shapes.operands, 2));
+    return 2 * (3 * d + 2 * e) * scoreCount(op, at(shapes.operands, 1), at(shapes.operands, 2));
   },
-  work: ({ causal }, shapes) => {
+  work: (op, shapes) => {
     const { d, e } = headSizes(shapes, 1, 3);
-    return scoreWork(scoreCount(causal, at(shapes.operands, 1), at(shapes.operands, 2)), 3 * d + 2 * e);
+    return scoreWork(scoreCount(op, at(shapes.operands, 1), at(shapes.operands, 2)), 3 * d + 2 * e);
   },
 };
 
