@@ -53,9 +53,10 @@ interface RatedShape {
   readonly k: readonly number[];
   /** The shape of k if omitted. */
   readonly v?: readonly number[];
+  readonly window?: number;
 }
 
-/** Heads of one GPU of 8: GPT-3, and Llama-3 70B; all heads of Gemma 2 9B, and 16 of DeepSeek-V3's. */
+/** Heads of one GPU of 8: GPT-3, and Llama-3 70B; all heads of Gemma 2 9B, 16 of DeepSeek-V3's, and Mistral's 7B. */
 const rated: readonly ({ readonly name: string } & RatedShape)[] = [
   { name: "12 heads of 128, 2048 rows", q: [1, 12, 2048, 128], k: [1, 12, 2048, 128] },
   { name: "8 heads on 1 head of keys, 8192 rows", q: [1, 1, 8, 8192, 128], k: [1, 1, 1, 8192, 128] },
@@ -66,23 +67,30 @@ const rated: readonly ({ readonly name: string } & RatedShape)[] = [
     k: [1, 16, 4096, 192],
     v: [1, 16, 4096, 128],
   },
+  ...[undefined, 4096, 1024, 128].map((window) => ({
+    name: `32 heads on 8 of keys, 8192 rows, ${window === undefined ? "no window" : `a window of ${window}`}`,
+    q: [1, 8, 4, 8192, 128],
+    k: [1, 8, 1, 8192, 128],
+    ...(window === undefined ? {} : { window }),
+  })),
 ];
 const runs = 20;
 
 async function rateOf(
-  { q: queries, k: keys, v: values = keys }: RatedShape,
+  { q: queries, k: keys, v: values = keys, window }: RatedShape,
   isBackward: boolean,
   world: PartContext["world"],
 ): Promise<string> {
   const f = new Fusion();
+  const options = { causal: "topLeft", window: window ?? null } as const;
   const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(values, "bfloat16")];
   if (isBackward) {
     const made = [...queries.slice(0, -1), values.at(-1) ?? 0];
     const results = { output: f.input(made, "bfloat16"), logsumexp: f.input(queries.slice(0, -1), "float") };
-    const { dq, dk, dv } = sdpaBackward(f.input(made, "bfloat16"), q, k, v, results, { causal: "topLeft" });
+    const { dq, dk, dv } = sdpaBackward(f.input(made, "bfloat16"), q, k, v, results, options);
     for (const result of [dq, dk, dv]) f.output(result);
   } else {
-    f.output(sdpa(q, k, v, { causal: "topLeft" }).output);
+    f.output(sdpa(q, k, v, options).output);
   }
   const { program } = compile(f, { devices: 1, on: "cuda", attention: "fused" });
   const group = await soloBackend(world, "on").open({ world: 1, localRanks: [0] });

@@ -1,6 +1,6 @@
 /** Simulated times of attention: by measured rates and the length of a sequence, or by its usual share of a GEMM's. */
 import { describe, expect, it } from "vitest";
-import { compile, type Fusion, type MachineProfile } from "@braid-compiler/braid";
+import { compile, Fusion, gradients, type MachineProfile, sdpa } from "@braid-compiler/braid";
 import { calibrationSizes } from "../../src/tune/calibrate/calibration-host.ts";
 import { attentionRates } from "../../src/tune/calibrate/measure-profile.ts";
 import { attention } from "../../src/tune/calibrate/probe-fusions.ts";
@@ -27,6 +27,24 @@ describe("attention takes", () => {
     // 4 x 2 heads x 256 x 256 / 2 scores x 32 elements: 8.4 million operations.
     expect(time(256)).toBeCloseTo(8_388_608 / 4e3, 1);
     expect(time(256, "both") - time(256)).toBeCloseTo((2.5 * 8_388_608) / 1e3, 1);
+  });
+
+  it("less for a window forward, and as much backward", () => {
+    const windowed = (passes: "forward" | "both", window: number | null): number => {
+      const f = new Fusion();
+      const wrt = [f.input([2, 1024, 32]), f.input([2, 1024, 32]), f.input([2, 1024, 32])] as const;
+      const { output } = sdpa(...wrt, { causal: "topLeft", window });
+      f.output(output);
+      if (passes === "both") {
+        const cotangents = [f.input([2, 1024, 32])];
+        for (const each of gradients(f, { of: [output], cotangents, wrt })) if (each !== null) f.output(each);
+      }
+      return microseconds(f, profile);
+    };
+    // Of 1024 x 1024 / 2 scores, 128 + 256 of 1024 keys leave 0.61.
+    expect(windowed("forward", 128) / windowed("forward", null)).toBeCloseTo(0.61, 2);
+    const backward = (window: number | null): number => windowed("both", window) - windowed("forward", window);
+    expect(backward(128)).toBeCloseTo(backward(null), 1);
   });
 
   it("a rate between those of the lengths around its own, and outside of them that of the nearest", () => {
