@@ -109,11 +109,10 @@ function logical(neutral: 0 | 1): FormRow {
     if (pair === null) return null;
     const forms = pair.map((form) => raised(form, call.sizes.length));
     const known = forms.map(uniformIn);
+    if (forms.some(({ kind }, i) => kind === "sum" && known[i] !== 0 && known[i] !== 1)) return null;
     if (known.includes(1 - neutral)) return uniform(1 - neutral, call.sizes.length);
-    const others = forms.filter((_, i) => known[i] !== neutral);
-    const [a, b] = others;
+    const [a, b] = forms.filter((_, i) => known[i] !== neutral);
     if (a === undefined) return uniform(neutral, call.sizes.length);
-    if (others.some(({ kind }) => kind === "sum")) return null;
     if (b === undefined || isSame(a, b)) return a;
     return neutral === 1 ? { kind: "test", sums: [...a.sums, ...b.sums] } : null;
   };

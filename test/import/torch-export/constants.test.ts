@@ -104,16 +104,19 @@ describe("masks", () => {
     expect(causalOf(built(attention(6, windowed(6, 3), "a")))).toEqual([]);
   });
 
-  it("numbers that are joined by bits are no condition", () => {
+  it.each([
+    ["bitwise_and.Tensor", 3, [0, 1, 2, 3, 0, 1]],
+    ["bitwise_or.Tensor", 1, [1, 1, 3, 3, 5, 5]],
+  ])("numbers that are joined by %s are no condition", (op, number, wanted) => {
     const integers = ["int64", [6]] as const;
     const nodes: readonly WrittenNode[] = [
-      { op: "full.default", inputs: { size: [6], fill_value: 3 }, outputs: { t: integers } },
+      { op: "full.default", inputs: { size: [6], fill_value: number }, outputs: { t: integers } },
       { op: "arange.default", inputs: { end: 6 }, outputs: { i: integers } },
-      { op: "bitwise_and.Tensor", inputs: { self: "i", other: "t" }, outputs: { y: integers } },
+      { op, inputs: { self: "i", other: "t" }, outputs: { y: integers } },
     ];
     const { fusion, inputs } = built({ nodes, outputs: ["y"] });
     const read = inputs.flatMap((input) => input.read() ?? []);
-    expect(Array.from(evaluateFusion(fusion.data(), read).outputs[0]?.data ?? [], Number)).toEqual([0, 1, 2, 3, 0, 1]);
+    expect(Array.from(evaluateFusion(fusion.data(), read).outputs[0]?.data ?? [], Number)).toEqual(wanted);
   });
 
   it("a mask that hides nothing is none", () => {
