@@ -32,7 +32,8 @@ import {
 import { importedFusion } from "../origins.ts";
 import { alongAxis } from "../views.ts";
 import { views } from "./in-place.ts";
-import { type IndexForm, indexForms, maskIn, uniformIn } from "./index-forms.ts";
+import { type IndexForm, maskIn, uniformIn } from "../index-forms.ts";
+import { indexForms } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
 import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, type NodeValue } from "./operands.ts";

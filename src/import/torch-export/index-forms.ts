@@ -1,22 +1,20 @@
-/**
- * What is known of masks and positions without looking at their elements: that an element is a sum of its indices times
- * whole numbers, or whether such sums are at least 0. That holds for any sizes, so a causal mask of 100,000 tokens, or of
- * a symbolic number of them, is recognized from the ops that make it.
- */
+/** The index forms (../index-forms.ts) of what nodes make. */
 import { at } from "../../support/invariant.ts";
 import { type Argument, type GraphNode, isList, isValue, type Size, type TensorMeta } from "./graph.ts";
-import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
+import {
+  addedForm,
+  countForm,
+  equalForm,
+  type IndexForm,
+  logicalForm,
+  mapped,
+  orderForm,
+  raised,
+  type Sum,
+  uniform,
+  uniformIn,
+} from "../index-forms.ts";
 import { axisIn } from "./operands.ts";
-
-/** offset + sum of steps[i] index[i]. Axes of extent 1 have the step 0. */
-interface Sum {
-  readonly offset: number;
-  readonly steps: readonly number[];
-}
-
-/** A sum, or whether each of several is at least 0. */
-export type IndexForm =
-  { readonly kind: "sum"; readonly sums: readonly [Sum] } | { readonly kind: "test"; readonly sums: readonly Sum[] };
 
 interface Call {
   readonly node: GraphNode;
@@ -30,29 +28,6 @@ interface Call {
 
 type FormRow = (call: Call) => IndexForm | null;
 
-const sumForm = (sum: Sum): IndexForm => ({ kind: "sum", sums: [sum] });
-
-const uniform = (offset: number, rank: number): IndexForm =>
-  sumForm({ offset, steps: Array.from({ length: rank }, () => 0) });
-
-/** The number that all elements are, or null. */
-export function uniformIn({ kind, sums: [sum] }: IndexForm): number | null {
-  return kind === "sum" && sum?.steps.every((step) => step === 0) === true ? sum.offset : null;
-}
-
-function mapped(form: IndexForm, change: (sum: Sum) => Sum): IndexForm {
-  return form.kind === "sum" ? sumForm(change(form.sums[0])) : { kind: "test", sums: form.sums.map(change) };
-}
-
-/** Joins two sums of up to `rank` axes. */
-function joined(a: IndexForm, b: IndexForm, rank: number, sign: 1 | -1): Sum | null {
-  if (a.kind !== "sum" || b.kind !== "sum") return null;
-  const [[x], [y]] = [a.sums, b.sums];
-  const step = ({ steps }: Sum, axis: number): number => steps[axis - rank + steps.length] ?? 0;
-  const steps = Array.from({ length: rank }, (_, axis) => step(x, axis) + sign * step(y, axis));
-  return { offset: x.offset + sign * y.offset, steps };
-}
-
 /** `self` and `other`, which may be a number. */
 function operands(call: Call): readonly [IndexForm, IndexForm] | null {
   const number = call.whole("other");
@@ -63,9 +38,7 @@ function operands(call: Call): readonly [IndexForm, IndexForm] | null {
 function sumRow(sign: 1 | -1): FormRow {
   return (call) => {
     const pair = operands(call);
-    if (pair === null || call.whole("alpha", 1) !== 1) return null;
-    const sum = joined(pair[0], pair[1], call.sizes.length, sign);
-    return sum === null ? null : sumForm(sum);
+    return pair === null || call.whole("alpha", 1) !== 1 ? null : addedForm(...pair, call.sizes.length, sign);
   };
 }
 
@@ -73,60 +46,24 @@ function sumRow(sign: 1 | -1): FormRow {
 function order(swap: boolean, margin: 0 | 1): FormRow {
   return (call) => {
     const pair = operands(call);
-    const [a, b] = pair === null ? [null, null] : swap ? [pair[1], pair[0]] : pair;
-    const difference = a === null || b === null ? null : joined(a, b, call.sizes.length, -1);
-    return difference === null ? null : decided({ ...difference, offset: difference.offset - margin }, call.sizes);
+    if (pair === null) return null;
+    const [a, b] = pair;
+    return swap ? orderForm(b, a, margin, call.sizes) : orderForm(a, b, margin, call.sizes);
   };
 }
 
-/** Whether a sum is at least 0: a constant where no index, or every index, passes. */
-function decided(test: Sum, sizes: readonly Size[]): IndexForm {
-  let [least, most] = [test.offset, test.offset];
-  test.steps.forEach((step, axis) => {
-    const size = at(sizes, axis);
-    const reach = step === 0 ? 0 : step * (typeof size === "number" ? size - 1 : Infinity);
-    least += Math.min(0, reach);
-    most += Math.max(0, reach);
-  });
-  if (least >= 0) return uniform(1, sizes.length);
-  return most < 0 ? uniform(0, sizes.length) : { kind: "test", sums: [test] };
-}
-
-/** Equality is known where the difference is the same everywhere. */
 function equality(equal: boolean): FormRow {
   return (call) => {
     const pair = operands(call);
-    const difference = pair === null ? null : joined(pair[0], pair[1], call.sizes.length, -1);
-    const known = difference === null ? null : uniformIn(sumForm(difference));
-    return known === null ? null : uniform(Number((known === 0) === equal), call.sizes.length);
+    return pair === null ? null : equalForm(...pair, equal, call.sizes.length);
   };
 }
 
-/** Of conditions. With `neutral` the other one stays; the opposite decides. */
 function logical(neutral: 0 | 1): FormRow {
   return (call) => {
     const pair = operands(call);
-    if (pair === null) return null;
-    const forms = pair.map((form) => raised(form, call.sizes.length));
-    const known = forms.map(uniformIn);
-    if (forms.some(({ kind }, i) => kind === "sum" && known[i] !== 0 && known[i] !== 1)) return null;
-    if (known.includes(1 - neutral)) return uniform(1 - neutral, call.sizes.length);
-    const [a, b] = forms.filter((_, i) => known[i] !== neutral);
-    if (a === undefined) return uniform(neutral, call.sizes.length);
-    if (b === undefined || isSame(a, b)) return a;
-    return neutral === 1 ? { kind: "test", sums: [...a.sums, ...b.sums] } : null;
+    return pair === null ? null : logicalForm(pair, neutral, call.sizes.length);
   };
-}
-
-function raised(form: IndexForm, rank: number): IndexForm {
-  return mapped(form, ({ offset, steps }) => ({
-    offset,
-    steps: [...Array.from({ length: rank - steps.length }, () => 0), ...steps],
-  }));
-}
-
-function isSame(a: IndexForm, b: IndexForm): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function filled(argument: string | number): FormRow {
@@ -140,7 +77,7 @@ const same: FormRow = (call) => call.form("self");
 
 const arange: FormRow = (call) => {
   const [start, step] = [call.whole("start", 0), call.whole("step", 1)];
-  return start === null || step === null ? null : sumForm({ offset: start, steps: [step] });
+  return start === null || step === null ? null : countForm({ offset: start, steps: [step] });
 };
 
 const unsqueeze: FormRow = (call) => {
@@ -321,26 +258,4 @@ export function indexForms(
     }));
   };
   return formOf;
-}
-
-/**
- * What a mask [.., Lq, Lk] lets queries see: query i sees key j where i - j + offset >= 0, and of a window, where j - i +
- * window - 1 - offset >= 0, too. Null: something else.
- */
-export function maskIn(form: IndexForm, sizes: readonly Size[]): SeenKeys | null {
-  if (form.kind === "sum") return (uniformIn(form) ?? 0) === 0 ? null : { causal: null, window: null };
-  const offsetsOf = (sign: 1 | -1): readonly number[] =>
-    form.sums.flatMap(({ offset, steps }) => {
-      const [rows, keys] = steps.slice(-2);
-      const isOther = rows !== sign || keys !== -sign || steps.slice(0, -2).some((step) => step !== 0);
-      return isOther ? [] : [offset];
-    });
-  const [before, after] = [offsetsOf(1), offsetsOf(-1)];
-  if (before.length === 0 || before.length + after.length < form.sums.length) return null;
-  const offset = Math.min(...before);
-  const window = after.length === 0 ? null : Math.min(...after) + 1 + offset;
-  const [queryCount, keyCount] = sizes.slice(-2);
-  const isLast = typeof queryCount === "number" && typeof keyCount === "number" && offset === keyCount - queryCount;
-  if ((offset !== 0 && !isLast) || (window !== null && window < 1)) return null;
-  return { causal: offset === 0 ? "topLeft" : "bottomRight", window };
 }
