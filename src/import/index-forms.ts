@@ -64,7 +64,7 @@ export function equalForm(a: IndexForm, b: IndexForm, equal: boolean, rank: numb
 
 /** Of conditions, both (`neutral` is 1) or one of them (0): with `neutral` the other one stays; the opposite decides. */
 export function logicalForm(pair: readonly IndexForm[], neutral: 0 | 1, rank: number): IndexForm | null {
-  const forms = pair.map((form) => raised(form, rank));
+  const forms = pair.map((form) => raisedForm(form, rank));
   const known = forms.map(uniformIn);
   if (forms.some(({ kind }, i) => kind === "sum" && known[i] !== 0 && known[i] !== 1)) return null;
   if (known.includes(1 - neutral)) return uniform(1 - neutral, rank);
@@ -87,7 +87,7 @@ function decided(test: Sum, sizes: readonly unknown[]): IndexForm {
   return most < 0 ? uniform(0, sizes.length) : { kind: "test", sums: [test] };
 }
 
-export function raised(form: IndexForm, rank: number): IndexForm {
+export function raisedForm(form: IndexForm, rank: number): IndexForm {
   return mapped(form, ({ offset, steps }) => ({
     offset,
     steps: [...Array.from({ length: rank - steps.length }, () => 0), ...steps],

@@ -6,6 +6,7 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
+import { raiseAttention } from "../attention/raise-attention.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
 import { importedFusion, madeAt, withSourceOrigins } from "../origins.ts";
@@ -46,7 +47,12 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     );
   });
   const results = evaluateFunction(reader, main, inputs, null);
-  const outputs = results.map((value) => outputOf(reader, main.position, value));
+  for (const value of results) addOutput(reader, main.position, value);
+  const { fusion } = reader;
+  raiseAttention(fusion[fusionState], (id, make) => {
+    madeAt(reader, reader.positions[id] ?? main.position, make);
+  });
+  const { outputs } = fusion;
   const inputNames = main.arguments.map(({ name, attributes }, i) => [
     namedBy(attributes.get("jax.arg_info")) ?? nameIn(name) ?? `in${i}`,
     `in${i}`,
@@ -54,7 +60,6 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   const outputNames = main.resultAttributes.map(
     (attributes, i) => namedBy(attributes.get("jax.result_info")) ?? `out${i}`,
   );
-  const { fusion } = reader;
   placeRest(reader);
   return {
     fusion: withSourceOrigins(reader, [
@@ -100,8 +105,8 @@ function entryOf(
 }
 
 /** An input, a constant, and what is returned twice need a tensor of their own. */
-function outputOf(reader: Reader, position: number, value: MlirValue): TensorView {
-  return madeAt(reader, position, () => {
+function addOutput(reader: Reader, position: number, value: MlirValue): void {
+  madeAt(reader, position, () => {
     const { fusion, placed } = reader;
     const tensor = wholePart(reader, value);
     const isOwn =
@@ -109,7 +114,6 @@ function outputOf(reader: Reader, position: number, value: MlirValue): TensorVie
     const output = isOwn ? tensor : set(tensor);
     if (!isOwn) placed.delete(output.id);
     fusion.output(output);
-    return output;
   });
 }
 

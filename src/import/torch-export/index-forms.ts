@@ -9,7 +9,7 @@ import {
   logicalForm,
   mapped,
   orderForm,
-  raised,
+  raisedForm,
   type Sum,
   uniform,
   uniformIn,
@@ -89,7 +89,7 @@ const unsqueeze: FormRow = (call) => {
 
 const expand: FormRow = (call) => {
   const form = call.form("self");
-  return form === null ? null : raised(form, call.sizes.length);
+  return form === null ? null : raisedForm(form, call.sizes.length);
 };
 
 /** Axes of more than one element stay in order. */
