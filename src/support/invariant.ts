@@ -125,3 +125,9 @@ export function countWhile<T>(all: ArrayLike<T>, is: (each: T) => boolean): numb
   }
   return low;
 }
+
+/** What `make` makes, which is called when it is first asked for. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}

@@ -5,36 +5,67 @@
  * with a scale; by hand, of [b, h, L, d] with a triangle; by hand, of grouped heads and a window; one query; the last
  * queries. These stay ops: a mask of the run; probabilities that are a result, with their product; a softmax along
  * queries; a first row that sees no key.
+ *
+ * attention-grads.mlir has results and gradients of q, k and v: dot_product_attention with a window; by hand, with a
+ * triangle; by hand, of grouped heads; with the derivative of softmax that its result gives. These stay ops: the gradient
+ * without that of the sum; probabilities that something else reads.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { importModel } from "@braid-compiler/braid";
 import { withoutDeadOps } from "../../src/ir/fusion-data.ts";
 import { runJax } from "./run-jax.ts";
 
-const text = readFileSync(path.join(import.meta.dirname, "jax", "attention.mlir"), "utf8");
+function textOf(name: string): string {
+  return readFileSync(path.join(import.meta.dirname, "jax", `${name}.mlir`), "utf8");
+}
 
-async function kinds(from: string, to: string): Promise<readonly string[]> {
-  const { fusion } = await importModel(text.replaceAll(from, to), { file: "attention.mlir" });
-  return withoutDeadOps(fusion.data()).ops.flatMap((op) =>
-    op.kind === "Sdpa" ? [`${op.causal} ${op.window}`] : op.kind === "Unary" && op.op === "exp" ? ["exp"] : [],
-  );
+async function kinds(text: string): Promise<readonly string[]> {
+  const { fusion } = await importModel(text, { file: "attention.mlir" });
+  return withoutDeadOps(fusion.data()).ops.flatMap((op) => {
+    if (op.kind === "SdpaBackward") return ["gradient"];
+    return op.kind === "Sdpa" ? [`${op.causal} ${op.window}`] : op.kind === "Unary" && op.op === "exp" ? ["exp"] : [];
+  });
 }
 
 const asOps = ["exp", "exp", "exp", "exp"];
 const found = ["topLeft 5", "topLeft null", "null null", "topLeft null", "topLeft 7", "null null", "bottomRight null"];
 
-it("is one op with the mask that its arithmetic makes", async () => {
-  expect(await kinds("", "")).toEqual([...found, ...asOps]);
+describe("attention", () => {
+  it("is one op with the mask that its arithmetic makes", async () => {
+    expect(await kinds(textOf("attention"))).toEqual([...found, ...asOps]);
+  });
+
+  it("gives what JAX computed", async () => {
+    expect(await runJax("attention")).toBe("");
+  });
+
+  it("stays ops where hidden scores are numbers like others", async () => {
+    // Of the third by hand, -1e10; of those that stay ops, too.
+    const others = await kinds(textOf("attention").replaceAll("-1.000000e+10", "-1.000000e+01"));
+    expect(others.filter((kind) => kind === "exp")).toHaveLength(5);
+  });
 });
 
-it("gives what JAX computed", async () => {
-  expect(await runJax("attention")).toBe("");
-});
+describe("gradients of attention", () => {
+  it("are one op", async () => {
+    const both = ["topLeft 5", "topLeft null", "topLeft null", "null null"].flatMap((kind) => [kind, "gradient"]);
+    expect(await kinds(textOf("attention-grads"))).toEqual([...both, "exp", "exp"]);
+  });
 
-it("stays ops where hidden scores are numbers like others", async () => {
-  // Of the third by hand, -1e10; of those that stay ops, too.
-  const others = await kinds("-1.000000e+10", "-1.000000e+01");
-  expect(others.filter((kind) => kind === "exp")).toHaveLength(5);
+  it("give what JAX computed", async () => {
+    expect(await runJax("attention-grads")).toBe("");
+  });
+
+  it("stay ops where they are of another function", async () => {
+    // The sum of e dP / z^2 becomes its double: no gradient of softmax.
+    const text = textOf("attention-grads");
+    const line =
+      /(%\d+ = stablehlo\.)negate (%\d+) : (tensor<2x2x24x24x1xf32>|tensor<2x2x2x24x1xf32>|tensor<\d+x\d+x\d+x\d+x1xf32>)/u;
+    expect(text).toMatch(line);
+    const changed = await kinds(text.replace(line, "$1add $2, $2 : $3"));
+    expect(changed.filter((kind) => kind === "gradient")).toHaveLength(3);
+    expect(changed.filter((kind) => kind === "exp")).toHaveLength(3);
+  });
 });

@@ -4,10 +4,10 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { bitsToFloat, roundPacked } from "../../numerics/convert.ts";
 import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import { emptyTensor, elementCount, elementsOf, storageView } from "../../numerics/tensor/host-tensor.ts";
-import { at } from "../../support/invariant.ts";
+import { at, once } from "../../support/invariant.ts";
 import { invalidText, type Reader, unsupported } from "./reader.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
-import { dtypeIn, type Element, once, sizesOf, splat, type MlirValue, type ValueType } from "./value.ts";
+import { dtypeIn, type Element, sizesOf, splat, type MlirValue, type ValueType } from "./value.ts";
 
 export function readConstant(reader: Reader, op: Operation, type: ValueType, attribute: Attribute | null): MlirValue {
   const elements = denseElements(reader, op, type, attribute);

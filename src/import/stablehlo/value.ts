@@ -11,7 +11,7 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { outputsOf } from "../../ir/ops/op.ts";
 import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import { elementCount, type Value as Element } from "../../numerics/tensor/host-tensor.ts";
-import { at, getOrMake } from "../../support/invariant.ts";
+import { at, getOrMake, once } from "../../support/invariant.ts";
 import { opOnParts } from "../manual/op-on-parts.ts";
 import { type DevicePart, readExtents, sizesAlong, unionOfAxes, wholeOnAxes } from "../manual/parts.ts";
 import { importedFusion } from "../origins.ts";
@@ -53,11 +53,6 @@ export function wraps({ element }: ValueType): boolean {
 
 export function cutTo(type: ValueType, tensor: TensorView): TensorView {
   return wraps(type) ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
-}
-
-export function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | null = null;
-  return () => (made ??= { value: make() }).value;
 }
 
 /** A value that a run computes. */

@@ -1,6 +1,6 @@
 /** What the rows of ops share: an op with the values of its operands, and the value that it becomes. */
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, once } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import type { Manual } from "../groups.ts";
 import { madeAt } from "../../origins.ts";
@@ -14,7 +14,6 @@ import {
   dtypeIn,
   dtypeOf,
   type Element,
-  once,
   type MlirValue,
   type ValueType,
 } from "../value.ts";
