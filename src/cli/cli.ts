@@ -68,7 +68,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
         optionTerm: ({ flags }) => flags.replace(/ \[(.+)\]$/, "[=$1]"),
       })
       .exitOverride((error) => {
-        throw error.exitCode === 0 ? error : usageError(error, command);
+        throw error.exitCode === 0 ? error : usageError(error, command, args);
       });
   }
   let isParsed = false;
@@ -111,12 +111,27 @@ function withValues(args: readonly string[], commands: readonly Command[]): read
 // Turns commander's errors into Diagnostics: the same form as every other message, with the known names and the nearest
 // one.
 
-/** `command`: the command whose arguments were parsed. */
-export function usageError(error: CommanderError, command: Command): DiagnosticError {
-  return new DiagnosticError([diagnosticOf(error, command)]);
+/** `command`: the command whose arguments were parsed; `args`: all of the command line. */
+export function usageError(error: CommanderError, command: Command, args: readonly string[]): DiagnosticError {
+  return new DiagnosticError([diagnosticOf(error, command, args)]);
 }
 
-function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
+/** `--check=full` of `--check full`, a flag that may stand alone; null if no such flag is in front of a value of it. */
+function joinedValue({ options, args: given }: Command, args: readonly string[]): string | null {
+  const takes = (flag: string | undefined, value: string): boolean => {
+    const option = options.find(({ long, optional }) => optional && long === flag);
+    try {
+      option?.parseArg?.(value, undefined);
+      return option !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  const place = args.findIndex((arg, i) => given.includes(arg) && takes(args[i - 1], arg));
+  return place < 0 ? null : `${args[place - 1]}=${args[place]}`;
+}
+
+function diagnosticOf(error: CommanderError, command: Command, args: readonly string[]): Diagnostic {
   const message = (error.message.split("\n")[0] ?? "").replace(/^error: /, "").replace(/'-\w, /u, "'");
   const [, found] = /'([^']*)'/.exec(message) ?? [];
   const help = `see ${commandPath(command)} --help`;
@@ -150,7 +165,9 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
     case "commander.excessArguments": {
       const extra = command.args.slice(command.registeredArguments.length).join(" ");
       const text = "there are arguments that the command does not take";
-      return { code: "option-value", message: text, place, found: extra, expected: usage(command), help };
+      const joined = joinedValue(command, args);
+      const fix = joined === null ? help : `write ${joined}: a flag that may stand alone has its value after =`;
+      return { code: "option-value", message: text, place, found: extra, expected: usage(command), help: fix };
     }
     case "commander.missingMandatoryOptionValue":
       return {

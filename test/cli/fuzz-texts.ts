@@ -51,7 +51,7 @@ function readCommandLine(line: string): void {
   const [name = "", ...words] = line.split(/\s+/);
   const command = addFlags(new Command().argument("[file]"), commands.find((each) => each === name) ?? "run");
   command.configureOutput({ writeOut: () => {}, writeErr: () => {} }).exitOverride((error) => {
-    throw error.exitCode === 0 ? error : usageError(error, command);
+    throw error.exitCode === 0 ? error : usageError(error, command, []);
   });
   try {
     command.parse(words, { from: "user" });
