@@ -18,7 +18,27 @@ export interface AxisPairs {
  * left operand, and those of the right one.
  */
 export function contract(left: TensorView, right: TensorView, batch: AxisPairs, contracted: AxisPairs): TensorView {
-  const freeLeft = freeAxes(left, [...batch.left, ...contracted.left]);
+  const own = freeAxes(left, [...batch.left, ...contracted.left]);
+  // The rows of the matrices: with a batch, the longest of the free axes. The others become batch axes.
+  const size = (axis: number): number => constantValue(at(left.extents, axis)) ?? Infinity;
+  const freeLeft = batch.left.length === 0 ? own : own.toSorted((a, b) => size(a) - size(b));
+  const product = contractInOrder(left, right, batch, contracted, freeLeft);
+  const first = batch.left.length;
+  const places = own.map((axis) => first + freeLeft.indexOf(axis));
+  return permutedTo(product, [...batch.left.keys(), ...places, ...range(first + own.length, product.rank)]);
+}
+
+function range(start: number, stop: number): readonly number[] {
+  return Array.from({ length: stop - start }, (_, i) => start + i);
+}
+
+function contractInOrder(
+  left: TensorView,
+  right: TensorView,
+  batch: AxisPairs,
+  contracted: AxisPairs,
+  freeLeft: readonly number[],
+): TensorView {
   const freeRight = freeAxes(right, [...batch.right, ...contracted.right]);
   const extentsOf = ({ extents }: TensorView, own: readonly number[]): readonly Scalar[] =>
     own.map((axis) => at(extents, axis));
