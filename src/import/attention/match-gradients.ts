@@ -86,9 +86,8 @@ function axesOfResult(
   result: Tensor,
   { extents }: MatchedAttention,
 ): AxisNumbers | null {
-  const known =
-    op.inputs.flatMap((id) => axes.get(id) ?? []).length === 0 ? [] : op.inputs.flatMap((id) => [axes.get(id)]);
-  const [first] = known.flatMap((own) => (own === undefined ? [] : [own]));
+  const known = op.inputs.map((id) => axes.get(id));
+  const first = known.find((own) => own !== undefined);
   if (first === undefined) return null;
   switch (op.kind) {
     case "Unary":
@@ -129,11 +128,21 @@ function gradientOf(
   const operands = operandsOf(graph, product, side, axes, isValues ? width : depth, extents);
   if (operands === null || (!isOfRows && contracted.length > 1)) return null;
   const { operand, result } = operands;
+  // A sum over some of the rows only, or over fewer heads than share one of keys, is another one.
+  const like = isValues ? attention.v : isOfRows ? attention.k : attention.q;
+  if (numbersOf(result) !== numbersOf(like.axes)) return null;
   if (isValues) return { name: "dv", product, result, cotangents: [operand] };
   const known = isOfRows ? attention.q : attention.k;
   const cotangent = cotangentOf(graph, attention, family, source, within);
   if (!isSameRoot(graph, attention, operand, known) || cotangent === null) return null;
   return { name: isOfRows ? "dk" : "dq", product, result, cotangents: [cotangent] };
+}
+
+function numbersOf(axes: AxisNumbers): string {
+  return axes
+    .flat()
+    .toSorted((a, b) => a - b)
+    .join(" ");
 }
 
 function isSameRoot(graph: MadeOps, { extents }: MatchedAttention, a: OperandAxes, b: OperandAxes): boolean {
