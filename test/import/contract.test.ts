@@ -15,7 +15,7 @@ interface Contraction {
 const sizes: Readonly<Record<string, number>> = { b: 2, g: 3, l: 7, r: 2, s: 5, t: 3, d: 4 };
 
 function sizesOf(letters: string): readonly number[] {
-  return [...letters].map((letter) => sizes[letter] ?? 0);
+  return letters.split("").map((letter) => sizes[letter] ?? 0);
 }
 
 function filled(letters: string, from: number): Tensor {
@@ -26,12 +26,12 @@ function filled(letters: string, from: number): Tensor {
 
 /** The sum over the letters that the result lacks. */
 function einsum({ spec: [left, right], result }: Contraction, a: Tensor, b: Tensor): readonly number[] {
-  const letters = [...new Set(left + right)].toSorted(
+  const letters = [...new Set((left + right).split(""))].toSorted(
     (x, y) => Number(result.includes(y)) - Number(result.includes(x)),
   );
   const out = Array.from({ length: elementCount(sizesOf(result)) }, () => 0);
   const place = (own: string, point: ReadonlyMap<string, number>): number =>
-    [...own].reduce((flat, letter) => flat * (sizes[letter] ?? 0) + (point.get(letter) ?? 0), 0);
+    own.split("").reduce((flat, letter) => flat * (sizes[letter] ?? 0) + (point.get(letter) ?? 0), 0);
   const walk = (rest: readonly string[], point: ReadonlyMap<string, number>): void => {
     const [letter, ...others] = rest;
     if (letter === undefined) {
@@ -48,7 +48,7 @@ function einsum({ spec: [left, right], result }: Contraction, a: Tensor, b: Tens
 function build({ spec: [left, right] }: Contraction): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input(sizesOf(left), "double"), f.input(sizesOf(right), "double")];
-  const shared = [...left].filter((letter) => right.includes(letter));
+  const shared = left.split("").filter((letter) => right.includes(letter));
   const pairs = (
     letters: readonly string[],
   ): { readonly left: readonly number[]; readonly right: readonly number[] } => ({
