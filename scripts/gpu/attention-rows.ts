@@ -54,7 +54,13 @@ interface RatedShape {
   /** The shape of k if omitted. */
   readonly v?: readonly number[];
   readonly window?: number;
+  /** The shape of what is added to the scores. */
+  readonly mask?: readonly number[];
+  /** True if omitted. */
+  readonly isCausal?: boolean;
 }
+
+const twoBatches = { q: [2, 32, 4096, 128], k: [2, 32, 4096, 128] };
 
 /** Heads of one GPU of 8: GPT-3, and Llama-3 70B; all heads of Gemma 2 9B, 16 of DeepSeek-V3's, and Mistral's 7B. */
 const rated: readonly ({ readonly name: string } & RatedShape)[] = [
@@ -73,16 +79,25 @@ const rated: readonly ({ readonly name: string } & RatedShape)[] = [
     k: [1, 8, 1, 8192, 128],
     ...(window === undefined ? {} : { window }),
   })),
+  { name: "2 x 32 heads, 4096 rows", ...twoBatches },
+  { name: "2 x 32 heads, 4096 rows, no causal mask", ...twoBatches, isCausal: false },
+  { name: "2 x 32 heads, 4096 rows, causal, padded keys", ...twoBatches, mask: [2, 1, 1, 4096] },
+  { name: "2 x 32 heads, 4096 rows, padded keys", ...twoBatches, mask: [2, 1, 1, 4096], isCausal: false },
+  { name: "2 x 32 heads, 4096 rows, a mask", ...twoBatches, mask: [2, 1, 4096, 4096], isCausal: false },
 ];
 const runs = 20;
 
 async function rateOf(
-  { q: queries, k: keys, v: values = keys, window }: RatedShape,
+  { q: queries, k: keys, v: values = keys, window, mask, isCausal = true }: RatedShape,
   isBackward: boolean,
   world: PartContext["world"],
 ): Promise<string> {
   const f = new Fusion();
-  const options = { causal: "topLeft", window: window ?? null } as const;
+  const options = {
+    causal: isCausal ? "topLeft" : null,
+    window: window ?? null,
+    ...(mask === undefined ? {} : { mask: f.input(mask, "bfloat16") }),
+  } as const;
   const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(values, "bfloat16")];
   if (isBackward) {
     const made = [...queries.slice(0, -1), values.at(-1) ?? 0];

@@ -1,9 +1,9 @@
 /** What kernels of attention cost, by the rows of their ops. */
-import type { SeenKeys } from "../ir/ops/kinds/attention/attention.ts";
+import { isBias, type SeenKeys } from "../ir/ops/kinds/attention/attention.ts";
 import type { Shapes } from "../ir/ops/row.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { at } from "../support/invariant.ts";
-import type { Kernel, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";
+import type { Kernel, Operand, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";
 
 export type AttentionKernel = SdpaKernel | SdpaBackwardKernel;
 
@@ -13,7 +13,13 @@ export function isAttention(kernel: Kernel): kernel is AttentionKernel {
 
 /** Whether the last input says how many keys there are. */
 export function hasKeyLengths(kernel: AttentionKernel): kernel is SdpaKernel {
-  return kernel.kind === "sdpa" && kernel.inputs.length > 3;
+  return kernel.kind === "sdpa" && kernel.inputs.length > 3 && biasOf(kernel) === null;
+}
+
+/** The input that is added to the scores, the last one. */
+export function biasOf({ kind, inputs }: AttentionKernel): Operand | null {
+  const [q, last] = [at(inputs, 0), inputs[kind === "sdpa" ? 3 : 6]];
+  return last !== undefined && isBias(last.shape, q.shape) ? last : null;
 }
 
 export function attentionFlops(kernel: AttentionKernel): number {
@@ -45,9 +51,11 @@ export function attentionCut(kernel: AttentionKernel, axis: number): readonly (n
   if (axis < rows) {
     const isShared = at(at(kernel.inputs, k).shape, axis) !== extent;
     if (isShared && kernel.kind === "sdpaBackward") return null;
-    return operands.map(({ shape }) => (at(shape, axis) === extent ? axis : null));
+    return operands.map(({ shape }) => (shape[axis] === extent ? axis : null));
   }
   // Without a mask, rows of queries do not depend on each other.
   if (axis > rows || kernel.kind === "sdpaBackward" || kernel.causal !== null) return null;
-  return operands.map((_, i) => (i > 0 && i < kernel.inputs.length ? null : axis));
+  const cutsBias = biasOf(kernel)?.shape[axis] === extent;
+  const isWhole = (i: number): boolean => i > 0 && i < kernel.inputs.length && !(i === 3 && cutsBias);
+  return operands.map((_, i) => (isWhole(i) ? null : axis));
 }

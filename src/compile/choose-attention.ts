@@ -1,7 +1,7 @@
 /** Attention "auto" on a machine: which attention of a program runs as one kernel there, and notes on the other. */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { gradientHeadsOf, isAttentionOp, obstacleOfOp } from "../ir/ops/kinds/attention/cudnn-obstacle.ts";
+import { gradientHeadsOf, hasLengths, isAttentionOp, obstacleOfOp } from "../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { at } from "../support/invariant.ts";
 import type { AnyCompilation } from "./compile.ts";
 import type { ProgramSource, Lowered } from "./lower-all.ts";
@@ -24,7 +24,7 @@ export function chooseAttention<O extends Given>(
   const fusion = source.data();
   const ops = fusion.ops.filter(isAttentionOp);
   if (ops.length === 0) return { options, notes: [] };
-  const needsCudnn = ops.some(({ inputs, kind }) => kind === "SdpaBackward" || inputs.length === 3);
+  const needsCudnn = ops.some((op) => !hasLengths(fusion, op));
   const gradientHeads = Math.max(0, ...ops.map((op) => gradientHeadsOf(fusion, op)));
   const reason = needsCudnn ? (missing?.(gradientHeads) ?? null) : null;
   const notes = ops.flatMap((op): readonly Diagnostic[] => {

@@ -60,6 +60,15 @@ describe("cuDNN", () => {
     { q: [2, 16, 256], causal: "topLeft", backward: true },
     { q: [2, 16, 192], v: [2, 16, 128], backward: true },
   ];
+  it("takes a mask, which no kernel of few queries does", () => {
+    const f = new Fusion();
+    const [q, k] = [f.input([2, 1, 48], "half"), f.input([2, 1000, 48], "half")];
+    f.output(sdpa(q, k, k, { mask: f.input([2, 1, 1000], "bool") }).output);
+    expect(chooseAttention(f, auto, () => "no cuDNN").notes.map(({ found }) => found)).toEqual(["no cuDNN"]);
+    expect(chooseAttention(f, auto, () => null).notes).toEqual([]);
+    expect(kinds(f, auto)).toEqual(["Sdpa"]);
+  });
+
   it.each(taken)("takes %o", (form) => {
     const f = program(form);
     expect(chooseAttention(f, auto, () => null)).toEqual({ options: auto, notes: [] });

@@ -34,13 +34,23 @@ interface Form extends SdpaOptions {
   readonly k?: readonly number[];
   readonly dtype?: DType;
   readonly backward?: boolean;
+  /** The shape of what is added to the scores. */
+  readonly mask?: readonly number[];
 }
 
 /** Forward, or forward and backward, with the tensors placed by `place`. */
 function program(place: (tensors: Attention) => void, form: Form = {}): Fusion {
-  const { q: shape = [2, 4, 2, 6, 4], k: keys = [2, 4, 1, 6, 4], dtype = "float", backward = false, ...options } = form;
+  const {
+    q: shape = [2, 4, 2, 6, 4],
+    k: keys = [2, 4, 1, 6, 4],
+    dtype = "float",
+    backward = false,
+    mask,
+    ...rest
+  } = form;
   const f = new Fusion();
   const [q, k, v] = [f.input(shape, dtype), f.input(keys, dtype), f.input(keys, dtype)];
+  const options = { ...rest, ...(mask === undefined ? {} : { mask: f.input(mask, dtype) }) };
   const { output, logsumexp } = sdpa(q, k, v, options);
   f.output(relu(output));
   f.output(logsumexp);
@@ -102,6 +112,17 @@ describe("heads over devices", () => {
         byHeads(tensors, 2);
       },
       { causal: "topLeft", window: 4, backward: true },
+    );
+    expect(collectivesOf(f, 2)).toBe("");
+    await check(f, 2);
+  });
+
+  it.each([[[2, 4, 1, 6, 6]], [[6, 6]], [[2, 1, 1, 1, 6]]])("with a mask %o communicate nothing", async (mask) => {
+    const f = program(
+      (tensors) => {
+        byHeads(tensors, 2);
+      },
+      { causal: "topLeft", mask, backward: true },
     );
     expect(collectivesOf(f, 2)).toBe("");
     await check(f, 2);

@@ -13,6 +13,8 @@ export interface AttentionForm extends SdpaOptions {
   readonly v?: readonly number[];
   /** How many keys there are, along the first axes of q. */
   readonly lengths?: readonly number[];
+  /** An input that masks the scores: bools, or what is added to them, of the dtype of the operands. */
+  readonly mask?: { readonly of: "bool" | "bias"; readonly shape: readonly number[] };
 }
 
 export interface AttentionCase {
@@ -40,6 +42,25 @@ const forms: readonly AttentionForm[] = [
     k: [3, 2, 1, 300, 16],
     lengths: [0, 300, 171],
   },
+  { name: "attention with a mask", q: [2, 3, 9, 16], k: [2, 3, 5, 16], mask: { of: "bool", shape: [2, 1, 9, 5] } },
+  { name: "biased attention", q: [2, 3, 80, 16], k: [2, 3, 33, 16], mask: { of: "bias", shape: [3, 80, 33] } },
+  {
+    name: "causal attention to padded keys",
+    q: [2, 2, 3, 70, 8],
+    k: [2, 2, 1, 70, 8],
+    causal: "topLeft",
+    mask: { of: "bool", shape: [2, 1, 1, 1, 70] },
+  },
+  {
+    name: "biased attention of a window",
+    q: [2, 70, 16],
+    k: [1, 70, 16],
+    causal: "topLeft",
+    window: 20,
+    scale: -0.3,
+    mask: { of: "bias", shape: [70, 70] },
+  },
+  { name: "a bias of rows", q: [2, 9, 8], k: [2, 7, 8], scale: 0, mask: { of: "bias", shape: [2, 9, 1] } },
 ];
 
 /** Of 16-bit floats, for cuDNN: sizes of its engines, and uneven ones. */
@@ -92,6 +113,43 @@ const fusedForms: readonly AttentionForm[] = [
   { name: "a large scale", q: [1, 2, 64, 64], k: [1, 2, 64, 64], scale: 0.5 },
   { name: "keys shared by the batch", q: [2, 2, 64, 64], k: [1, 2, 64, 64] },
   { name: "copied queries", q: [2, 2, 3, 64, 64], k: [1, 2, 1, 64, 64], causal: "topLeft" },
+  { name: "padded keys", q: [2, 2, 128, 64], k: [2, 2, 128, 64], mask: { of: "bool", shape: [2, 1, 1, 128] } },
+  {
+    name: "causal, padded keys, grouped queries",
+    q: [2, 2, 4, 128, 128],
+    k: [2, 2, 1, 128, 128],
+    causal: "topLeft",
+    mask: { of: "bool", shape: [2, 1, 1, 1, 128] },
+  },
+  { name: "a mask", q: [2, 2, 128, 64], k: [2, 2, 128, 64], mask: { of: "bool", shape: [2, 1, 128, 128] } },
+  { name: "a mask, uneven", q: [2, 2, 100, 64], k: [2, 2, 77, 64], mask: { of: "bool", shape: [2, 1, 100, 77] } },
+  { name: "a mask of all", q: [2, 2, 130, 64], k: [2, 2, 130, 64], mask: { of: "bool", shape: [130, 130] } },
+  { name: "a bias of heads", q: [2, 4, 128, 64], k: [2, 4, 128, 64], mask: { of: "bias", shape: [4, 128, 128] } },
+  { name: "a bias of each head", q: [2, 4, 64, 64], k: [2, 4, 64, 64], mask: { of: "bias", shape: [2, 4, 64, 64] } },
+  {
+    name: "a bias of heads of keys, grouped queries",
+    q: [2, 2, 4, 128, 64],
+    k: [2, 2, 1, 128, 64],
+    mask: { of: "bias", shape: [2, 1, 128, 128] },
+  },
+  {
+    name: "a window, biased",
+    q: [1, 2, 333, 64],
+    k: [1, 2, 333, 64],
+    causal: "topLeft",
+    window: 77,
+    mask: { of: "bias", shape: [2, 333, 333] },
+  },
+  {
+    name: "late rows, padded keys",
+    q: [2, 2, 33, 64],
+    k: [2, 2, 121, 64],
+    causal: "bottomRight",
+    mask: { of: "bool", shape: [2, 1, 1, 121] },
+  },
+  { name: "one row, padded keys", q: [2, 4, 1, 64], k: [2, 4, 50, 64], mask: { of: "bool", shape: [2, 1, 1, 50] } },
+  { name: "heads of 256, biased", q: [2, 2, 128, 256], k: [2, 2, 128, 256], mask: { of: "bias", shape: [128, 128] } },
+  { name: "a bias of rows", q: [2, 2, 128, 64], k: [2, 2, 128, 64], mask: { of: "bias", shape: [2, 1, 128, 1] } },
 ];
 
 /** For the kernel of few queries: one run of keys or several, several tiles of rows, and lengths of each head. */
@@ -138,6 +196,20 @@ const smallForms: readonly AttentionForm[] = [
   { name: "a window of late rows", q: [2, 4, 8], k: [2, 9, 8], causal: "bottomRight", window: 4 },
   { name: "keys shared by the batch", q: [2, 3, 5, 8], k: [1, 3, 6, 8] },
   { name: "copied queries", q: [2, 3, 2, 5, 8], k: [1, 3, 1, 6, 8] },
+  {
+    name: "causal, padded keys, grouped queries",
+    q: [2, 1, 3, 6, 8],
+    k: [2, 1, 1, 6, 8],
+    causal: "topLeft",
+    mask: { of: "bool", shape: [2, 1, 1, 1, 6] },
+  },
+  { name: "a bias of heads", q: [2, 2, 5, 8], k: [2, 2, 7, 8], mask: { of: "bias", shape: [2, 5, 7] } },
+  {
+    name: "a bias of heads of keys, grouped queries",
+    q: [2, 2, 3, 5, 8],
+    k: [2, 2, 1, 7, 8],
+    mask: { of: "bias", shape: [2, 1, 5, 7] },
+  },
 ];
 
 /** Forward, and backward. The outputs are output, logsumexp, dq, dk and dv. */
@@ -146,7 +218,7 @@ export function attentionFusion(
   dtype: DType,
   isForward = false,
 ): Fusion {
-  const { causal, window, scale, lengths } = form;
+  const { causal, window, scale, lengths, mask } = form;
   const f = new Fusion();
   const axes = lengths === undefined || lengths.length === queries[0] ? 1 : 2;
   const options = {
@@ -154,6 +226,7 @@ export function attentionFusion(
     ...(window === undefined ? {} : { window }),
     ...(scale === undefined ? {} : { scale }),
     ...(lengths === undefined ? {} : { keyLengths: numbers(f, lengths, queries.slice(0, axes)) }),
+    ...(mask === undefined ? {} : { mask: f.input(mask.shape, mask.of === "bool" ? "bool" : dtype) }),
   };
   const wrt = [f.input(queries, dtype), f.input(keys, dtype), f.input(v, dtype)] as const;
   const { output, logsumexp } = sdpa(...wrt, options);

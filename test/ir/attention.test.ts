@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import {
   add,
+  type DType,
   Fusion,
   gradients,
   iota,
@@ -136,6 +137,13 @@ describe("sdpa", () => {
   });
 });
 
+/** Attention of 3 queries and 5 keys with a mask of its own dtype. */
+function masked(own: DType, dtype: DType): { readonly f: Fusion; readonly output: TensorView } {
+  const f = new Fusion();
+  const [q, k] = [f.input([2, 3, 8], dtype), f.input([2, 5, 8], dtype)];
+  return { f, output: sdpa(q, k, k, { mask: f.input([3, 5], own) }).output };
+}
+
 describe("dumps", () => {
   const { f, output, logsumexp } = call([[2, 4, 8], [2, 4, 8], [2, 4, 8]], { causal: "topLeft", scale: 0.5 }); // prettier-ignore
   f.output(output);
@@ -153,6 +161,31 @@ describe("dumps", () => {
         "            is_causal = true, scale = double(0.5))",
       ].join("\n"),
     );
+  });
+
+  it("have what is added to the scores", () => {
+    const { f: own, output: added } = masked("float", "float");
+    own.output(added);
+    expect(own.data().ops.map(({ kind }) => kind)).toEqual(["Broadcast", "Sdpa"]);
+    const biased = print(lower(own));
+    expect(print(parse(biased))).toBe(biased);
+    // Its last axis is that of the keys.
+    expect(biased).toContain("iS10{5}");
+    expect(() => parse(biased.replaceAll("iS10{5}", "iS10{4}"))).toThrow("the mask of attention has other axes");
+  });
+
+  it.each([
+    ["float", "double", 1],
+    ["bfloat16", "half", 0],
+    ["half", "float", 1],
+    ["bool", "half", 1],
+    ["double", "float", 0],
+  ] as const)("add a mask of %s to scores of %s: %i op", (own, dtype, count) => {
+    expect(
+      masked(own, dtype)
+        .f.data()
+        .ops.filter(({ kind }) => kind === "Sdpa"),
+    ).toHaveLength(count);
   });
 
   it("have the window", () => {
@@ -271,6 +304,7 @@ describe("what a row sees", () => {
   it.each<readonly [string, string, (f: Fusion) => SdpaOptions & SdpaMasks]>([
     ["shape-mismatch", "mask", (f) => ({ mask: f.input([4, 5], "bool") })],
     ["dtype-mismatch", "mask", (f) => ({ mask: f.input([3, 5], "int") })],
+    ["foreign-tensor", "another Fusion", () => ({ mask: new Fusion().input([3, 5], "bool") })],
     ["shape-mismatch", "keyLengths", (f) => ({ keyLengths: f.input([3], "int") })],
     ["dtype-mismatch", "keyLengths", (f) => ({ keyLengths: f.input([2]) })],
     ["bad-argument", "window", () => ({ window: 2 })],

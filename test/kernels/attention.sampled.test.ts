@@ -26,6 +26,8 @@ interface Shape {
   readonly causal?: CausalMask | null;
   readonly window?: number | null;
   readonly scale?: number;
+  /** What is added to the scores. */
+  readonly bias?: readonly number[];
 }
 
 const random = createRandom(5);
@@ -42,11 +44,17 @@ function valuesOf({ dtype, data }: Tensor): Values {
   return Array.from({ length: elements.length }, (_, i): Value => elements.get(i));
 }
 
-function inputsOf({ front = [], shared = front, rows, keys, d, e }: Shape, dtype: DType): readonly Tensor[] {
+/** Some keys are hidden, all of some rows. */
+function biasElement(): number {
+  return random.integer(3) === 0 ? -Infinity : 2 * random.float() - 1;
+}
+
+function inputsOf({ front = [], shared = front, rows, keys, d, e, bias }: Shape, dtype: DType): readonly Tensor[] {
   return [
     tensorOf(dtype, [...front, rows, d]),
     tensorOf(dtype, [...shared, keys, d]),
     tensorOf(dtype, [...shared, keys, e]),
+    ...(bias === undefined ? [] : [tensorOf(dtype, bias, biasElement)]),
   ];
 }
 
@@ -67,9 +75,10 @@ interface Runs {
 function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided = false): Runs {
   const { front = [], rows, d, e, causal = null, window = null, scale = 1 / Math.sqrt(d) } = shape;
   const f = new Fusion();
-  const [q, k, v, keyLengths] = inputs.map((input) => f.input(input.shape, input.dtype));
+  const [q, k, v, further] = inputs.map((input) => f.input(input.shape, input.dtype));
   if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
-  const results = sdpa(q, k, v, { causal, window, scale, ...(keyLengths === undefined ? {} : { keyLengths }) });
+  const masks = further && (further.dtype === dtype ? { mask: further } : { keyLengths: further });
+  const results = sdpa(q, k, v, { causal, window, scale, ...masks });
   f.output(results.output);
   f.output(results.logsumexp);
   const outputs = [operand(dtype, [...front, rows, e]), operand(accumulatorOf(dtype), [...front, rows])];
@@ -89,17 +98,20 @@ function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided 
   };
 }
 
-function backward(shape: Shape, dtype: DType, [q, k, v]: readonly Tensor[], strided = false): Runs {
+function backward(shape: Shape, dtype: DType, [q, k, v, bias]: readonly Tensor[], strided = false): Runs {
   if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
   const { causal = null, window = null, d, scale = 1 / Math.sqrt(d) } = shape;
-  const { fusion } = forward(shape, dtype, [q, k, v]);
-  const [output, logsumexp] = evaluateFusion(fusion.data(), [q, k, v]).outputs;
+  const last = bias === undefined ? [] : [bias];
+  const { fusion } = forward(shape, dtype, [q, k, v, ...last]);
+  const [output, logsumexp] = evaluateFusion(fusion.data(), [q, k, v, ...last]).outputs;
   if (output === undefined || logsumexp === undefined) throw new Error("two results");
-  const inputs = [tensorOf(dtype, output.shape), q, k, v, output, logsumexp];
+  const inputs = [tensorOf(dtype, output.shape), q, k, v, output, logsumexp, ...last];
   const f = new Fusion();
   const views = inputs.map((input) => f.input(input.shape, input.dtype));
   const results = { output: at(views, 4), logsumexp: at(views, 5) };
-  const made = sdpaBackward(at(views, 0), at(views, 1), at(views, 2), at(views, 3), results, { causal, window, scale });
+  const mask = views[6] === undefined ? {} : { mask: views[6] };
+  const options = { causal, window, scale, ...mask };
+  const made = sdpaBackward(at(views, 0), at(views, 1), at(views, 2), at(views, 3), results, options);
   for (const gradient of [made.dq, made.dk, made.dv]) f.output(gradient);
   const strides = (each: readonly number[]) => (strided ? packed(each) : undefined);
   return {
@@ -110,7 +122,7 @@ function backward(shape: Shape, dtype: DType, [q, k, v]: readonly Tensor[], stri
       causal,
       window,
       scale,
-      inputs: inputs.map((input, i) => operand(input.dtype, input.shape, i < 5 ? strides(input.shape) : undefined)),
+      inputs: inputs.map((input, i) => operand(input.dtype, input.shape, i !== 5 ? strides(input.shape) : undefined)),
       outputs: [q, k, v].map((each) => operand(dtype, each.shape, strides(each.shape))),
     },
   };
@@ -163,6 +175,30 @@ const shapes: Readonly<Record<string, Shape>> = {
   "a negative scale": { rows: 3, keys: 4, d: 2, e: 2, scale: -2 },
   "a negative scale, topLeft": { rows: 4, keys: 4, d: 2, e: 2, scale: -2, causal: "topLeft" },
   "a scale of 0, topLeft": { rows: 4, keys: 4, d: 2, e: 2, scale: 0, causal: "topLeft" },
+  "a bias": { rows: 130, keys: 70, d: 8, e: 8, bias: [130, 70] },
+  "a bias of keys, topLeft": {
+    front: [2, 2, 3],
+    shared: [2, 2, 1],
+    rows: 130,
+    keys: 130,
+    d: 4,
+    e: 4,
+    causal: "topLeft",
+    bias: [2, 1, 1, 1, 130],
+  },
+  "a bias of rows, a negative scale": { rows: 70, keys: 9, d: 4, e: 4, scale: -2, bias: [70, 1] },
+  "a bias of heads, a window": {
+    front: [2, 3],
+    rows: 150,
+    keys: 150,
+    d: 4,
+    e: 4,
+    causal: "topLeft",
+    window: 70,
+    bias: [1, 3, 150, 150],
+  },
+  "a bias of rows without a key": { rows: 70, keys: 3, d: 4, e: 4, causal: "bottomRight", bias: [70, 3] },
+  "a bias, a scale of 0": { rows: 4, keys: 4, d: 2, e: 2, scale: 0, bias: [4, 4] },
   "no keys": { rows: 3, keys: 0, d: 2, e: 2 },
   "heads of size 0": { rows: 3, keys: 4, d: 0, e: 2, scale: 1 },
   "values of size 0": { rows: 3, keys: 4, d: 2, e: 0 },
@@ -171,7 +207,7 @@ const shapes: Readonly<Record<string, Shape>> = {
 const cases = combinations({ name: Object.keys(shapes), dtype: ["float", "double", "half", "bfloat16"] as const });
 
 describe("attention", () => {
-  it.each(sample(cases, 29))("of $dtype, $name", ({ name, dtype }) => {
+  it.each(sample(cases, 35))("of $dtype, $name", ({ name, dtype }) => {
     const shape = shapes[name];
     if (shape === undefined) throw new Error("a shape");
     const inputs = inputsOf(shape, dtype);
@@ -304,6 +340,20 @@ it("is divided with its lengths", () => {
     [0, 0, 0, 0],
     [64, 0, 0, 0],
   ]);
+});
+
+it("is divided with its bias", () => {
+  const shape: Shape = { front: [4, 2], rows: 8, keys: 6, d: 4, e: 4 };
+  const offsets = (of: typeof forward, bias: readonly number[], own: Shape = shape) => {
+    const { kernel } = of({ ...own, bias }, "float", inputsOf({ ...own, bias }, "float"));
+    return splitKernel(kernel, 2).map(({ inputOffsets }) => inputOffsets.at(-1));
+  };
+  expect(offsets(forward, [4, 1, 8, 6])).toEqual([0, 384]);
+  expect(offsets(forward, [1, 2, 1, 6])).toEqual([0, 0]);
+  expect(offsets(backward, [4, 2, 8, 6])).toEqual([0, 768]);
+  const rows: Shape = { ...shape, front: [] };
+  expect(offsets(forward, [8, 6], rows)).toEqual([0, 96]);
+  expect(offsets(forward, [1, 6], rows)).toEqual([0, 0]);
 });
 
 it("is divided into parts along heads, and along rows without a mask", () => {

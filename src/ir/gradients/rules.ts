@@ -1,7 +1,12 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
 import { dtypes, isComputed } from "../../numerics/dtype.ts";
 import { at, unreachable } from "../../support/invariant.ts";
-import { attentionGradientOps, transposed } from "../api/ops/compositions/attention.ts";
+import {
+  attentionGradientOps,
+  biasGradientOps,
+  furtherOperand,
+  transposed,
+} from "../api/ops/compositions/attention.ts";
 import {
   broadcast,
   cast,
@@ -241,21 +246,20 @@ function sdpaVjp({ causal, window, scale }: SdpaOp, { g, operands, outputs }: Re
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const results = { output: at(outputs, 0), logsumexp: at(outputs, 1) };
   const options = { causal, window, ...(scale === null ? {} : { scale: Number(scale) }) };
-  const keyLengths = operands[3];
+  const { mask, keyLengths } = furtherOperand(operands[3], q);
+  const attributes = { ...options, scale: options.scale ?? null };
   let made: SdpaGradients | null = null;
-  const make = (): SdpaGradients => {
-    if (keyLengths === undefined) return sdpaBackward(g, q, k, v, results, options);
-    const [dq, dk, dv] = attentionGradientOps(g, [q, k, v], results, {
-      causal,
-      window,
-      scale: options.scale ?? null,
-      keyLengths,
-    });
-    return { dq, dk, dv };
-  };
+  const make = (): SdpaGradients =>
+    keyLengths === undefined
+      ? sdpaBackward(g, q, k, v, results, { ...options, ...(mask && { mask }) })
+      : attentionGradientOps(g, [q, k, v], results, { ...attributes, keyLengths });
   const gradients = (): SdpaGradients => (made ??= make());
-  const ofLengths = keyLengths === undefined ? [] : [null];
-  return [() => gradients().dq, () => gradients().dk, () => gradients().dv, ...ofLengths];
+  return [
+    () => gradients().dq,
+    () => gradients().dk,
+    () => gradients().dv,
+    mask === undefined ? null : () => biasGradientOps(g, [q, k, v], results, { ...attributes, mask }),
+  ].slice(0, operands.length);
 }
 
 /** Of a maximum or minimum: g at the last element that is equal to it, or at the last NaN. */

@@ -6,8 +6,12 @@ import type { Kernel, Operand, SdpaBackwardKernel, UnitKernel } from "../../comm
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Contraction, MatrixStrides } from "../gemm/contraction.ts";
+import { biasOf } from "../../commands/attention.ts";
 import {
   type AttentionShape,
+  biasedRows,
+  blockBias,
+  blockBiasOffset,
   blockShapes,
   dense,
   denseOperand,
@@ -90,7 +94,8 @@ export function backwardProducts(kernel: SdpaBackwardKernel): readonly Contracti
     .filter((each) => !isEmptyContraction(each));
 }
 
-function gradientUnit({ scale, inputs }: SdpaBackwardKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+function gradientUnit(kernel: SdpaBackwardKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+  const { scale, inputs } = kernel;
   const { dtype, e } = shape;
   const { rows } = block;
   const scores = scoreRows(shape, block);
@@ -99,12 +104,21 @@ function gradientUnit({ scale, inputs }: SdpaBackwardKernel, shape: AttentionSha
     const operand = at(inputs, i);
     return isWide(operand.dtype) ? rowsOperand(operand, rows) : denseOperand(dtype, rows, e);
   });
-  return gradientRows([scores, scores, statistics, g ?? scores, o ?? scores], scale);
+  const own = biasOf(kernel) === null ? scale : 1;
+  return gradientRows([scores, scores, statistics, g ?? scores, o ?? scores], own, scale);
+}
+
+function biasUnit(kernel: SdpaBackwardKernel, shape: AttentionShape, block: RowBlock): UnitKernel | null {
+  const bias = biasOf(kernel);
+  return bias && biasedRows(scoreRows(shape, block), kernel.scale, blockBias(bias, block));
 }
 
 export function backwardRows(kernel: SdpaBackwardKernel): readonly Kernel[] {
   const shape = attentionShape(kernel);
-  return blockShapes(shape.blocks).map((block) => gradientUnit(kernel, shape, block));
+  return blockShapes(shape.blocks).flatMap((block) => [
+    gradientUnit(kernel, shape, block),
+    ...[biasUnit(kernel, shape, block)].filter((unit) => unit !== null),
+  ]);
 }
 
 /** Takes absolute byte addresses. The scratch has `backwardScratch(kernel).bytes` bytes. */
@@ -132,10 +146,19 @@ export function prepareBackward(
   const units = new Map(
     blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(gradientUnit(kernel, shape, block))] as const),
   );
+  const bias = biasOf(kernel);
+  const additions = new Map(
+    blockShapes(blocks).map((block) => {
+      const unit = biasUnit(kernel, shape, block);
+      return [shapeKey(block), unit && tools.prepare(unit)] as const;
+    }),
+  );
   const steps = blocks.map((block) => {
     const { scores, dp, dq, dk, dv } = products(kernel, shape, block);
-    const rowUnit = units.get(shapeKey(block));
-    return { block, rowUnit, scores: gemm(scores), dp: gemm(dp), dq: gemm(dq), dk: gemm(dk), dv: gemm(dv) };
+    const [rowUnit, add] = [units.get(shapeKey(block)), additions.get(shapeKey(block)) ?? null];
+    const biasStep = bias === null ? 0 : blockBiasOffset(bias, block);
+    const multiply = { scores: gemm(scores), dp: gemm(dp), dq: gemm(dq), dk: gemm(dk), dv: gemm(dv) };
+    return { block, rowUnit, add, biasStep, multiply };
   });
   const [p, ds] = [placeOf("p") / size, placeOf("ds") / size];
   const clear = (part: Part, count: number): void => {
@@ -143,6 +166,7 @@ export function prepareBackward(
   };
   const statisticsStep = at(kernel.inputs, 5).strides.at(-1) ?? 0;
   const operands = [...kernel.inputs, ...kernel.outputs];
+  const results = kernel.inputs.length;
   const { outer, shared } = headsOf(kernel);
 
   return (inputs, outputs) => {
@@ -153,7 +177,7 @@ export function prepareBackward(
       clear("dv", keys * e);
       for (const head of shared) {
         const addresses = headAddresses(operands, own, head);
-        for (const { block, rowUnit, ...multiply } of steps) {
+        for (const { block, rowUnit, add, biasStep, multiply } of steps) {
           const { start, first, rows: count } = block;
           const [ownK, ownV] = [kAddress + first * kStep, vAddress + first * vStep];
           const gAddress = g.load(at(addresses, 0), start, count);
@@ -161,6 +185,7 @@ export function prepareBackward(
           const oAddress = o.load(at(addresses, 4), start, count);
           if (multiply.scores === null) clear("p", count * scoresStep);
           else multiply.scores(qAddress, ownK, 0, placeOf("p"));
+          add?.([placeOf("p"), at(addresses, 6) + biasStep], [placeOf("p")]);
           if (multiply.dp === null) clear("ds", count * scoresStep);
           else multiply.dp(gAddress, ownV, 0, placeOf("ds"));
           const lse = at(addresses, 5) + start * statisticsStep * size;
@@ -172,12 +197,12 @@ export function prepareBackward(
           multiply.dv?.(placeOf("p"), gAddress, 0, placeOf("dv") + first * e * size);
           if (multiply.dq === null) clear("dq", count * d);
           else multiply.dq(placeOf("ds"), ownK, 0, placeOf("dq"));
-          storeQ(at(addresses, 6), start, count);
+          storeQ(at(addresses, results), start, count);
           multiply.dk?.(placeOf("ds"), qAddress, 0, placeOf("dk") + first * d * size);
         }
       }
-      storeK(at(own, 7), 0, keys);
-      storeV(at(own, 8), 0, keys);
+      storeK(at(own, results + 1), 0, keys);
+      storeV(at(own, results + 2), 0, keys);
     }
   };
 }

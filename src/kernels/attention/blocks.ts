@@ -246,6 +246,36 @@ export function rowStatistics(dtype: DType, rows: number, stride = 1): Operand {
   return { dtype, shape: [rows], strides: [stride] };
 }
 
+/** In place: the scaled scores, and what is added to them, which may be one row or one column. */
+export function biasedRows(scores: Operand, scale: number, bias: Operand | null): UnitKernel {
+  if (bias === null) return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
+  const cast: UnitStep = { kind: "Cast", to: scores.dtype, inputs: [1], output: 3 };
+  const add: UnitStep = { kind: "Binary", op: "add", inputs: [2, 3], output: 4 };
+  const values: UnitValue[] = [scores, bias, scores, { ...bias, dtype: scores.dtype }, scores];
+  return {
+    kind: "unit",
+    inputs: [scores, bias],
+    outputs: [scores],
+    values: values.map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [by(scale, 0, 2), cast, add],
+    results: [4],
+  };
+}
+
+/** The bias of a block, for one head: [rows, width] of it, or 1 along these. */
+export function blockBias(bias: Operand, { rows, width }: RowBlock): Operand {
+  const matrix = matrixOf(bias);
+  const shape = [matrix.rows === 1 ? 1 : rows, matrix.columns === 1 ? 1 : width];
+  return { dtype: bias.dtype, shape, strides: [matrix.strides.row, matrix.strides.column] };
+}
+
+/** In bytes, from the bias of a head to that of a block. */
+export function blockBiasOffset(bias: Operand, { start, first }: RowBlock): number {
+  const { rows, columns, strides } = matrixOf(bias);
+  const elements = (rows === 1 ? 0 : start * strides.row) + (columns === 1 ? 0 : first * strides.column);
+  return elements * dtypes[bias.dtype].bytes;
+}
+
 /**
  * In place: exponentials of the distances of the scaled scores to the largest of the row, or to 0 if all are -Infinity.
  * Also their sums, and log(sum(exp(scale score))).
@@ -276,11 +306,13 @@ export function divideRows(results: Operand, sums: Operand): UnitKernel {
 }
 
 /**
- * Turns scores into probabilities P = exp(scale score - logsumexp), and their gradients dP into those of the scores, P
- * (dP - sum(g o)) scale. Both in place. Where logsumexp is -Infinity, all scores are, and P is 0.
+ * Turns scores into probabilities P = exp(own score - logsumexp), and their gradients dP into those of the scores, P
+ * (dP - sum(g o)) scale. Both in place. Where logsumexp is -Infinity, all scores are, and P is 0. `own` is 1 for scores
+ * that are scaled already.
  */
 export function gradientRows(
   [scores, dp, statistics, g, o]: readonly [Operand, Operand, Operand, Operand, Operand],
+  own: number,
   scale: number,
 ): UnitKernel {
   return unitOf(
@@ -292,7 +324,7 @@ export function gradientRows(
       toColumn(6, 7),
       ...replaced(2, -Infinity, 0, 8),
       toColumn(9, 10),
-      by(scale, 0, 11),
+      by(own, 0, 11),
       { kind: "Binary", op: "sub", inputs: [11, 10], output: 12 },
       { kind: "Unary", op: "exp", inputs: [12], output: 13 },
       { kind: "Binary", op: "sub", inputs: [1, 7], output: 14 },

@@ -3,8 +3,12 @@ import type { Kernel, SdpaKernel, UnitKernel } from "../../commands/kernel.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Contraction } from "../gemm/contraction.ts";
+import { biasOf, hasKeyLengths } from "../../commands/attention.ts";
 import {
   type AttentionShape,
+  biasedRows,
+  blockBias,
+  blockBiasOffset,
   blockShapes,
   dense,
   denseOperand,
@@ -68,13 +72,23 @@ export function forwardProducts(kernel: SdpaKernel): readonly Contraction[] {
   return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmptyContraction(each));
 }
 
-function exponentialsOf({ scale, outputs }: SdpaKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+function exponentialsOf(kernel: SdpaKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
   const { dtype } = shape;
   const { rows } = block;
   const scores = scoreRows(shape, block);
-  const statistics = rowStatistics(dtype, rows, at(outputs, 1).strides.at(-1));
-  // No score is -Infinity times 0: such scores are scaled before they are hidden.
-  return exponentialRows(scores, scale === 0 ? 1 : scale, rowStatistics(dtype, rows), statistics);
+  const statistics = rowStatistics(dtype, rows, at(kernel.outputs, 1).strides.at(-1));
+  const scale = scalesFirst(kernel) ? 1 : kernel.scale;
+  return exponentialRows(scores, scale, rowStatistics(dtype, rows), statistics);
+}
+
+/** Before scores are hidden: none is -Infinity times 0, and a bias is added to scaled scores. */
+function scalesFirst(kernel: SdpaKernel): boolean {
+  return kernel.scale === 0 || biasOf(kernel) !== null;
+}
+
+function scaledOf(kernel: SdpaKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+  const bias = biasOf(kernel);
+  return biasedRows(scoreRows(shape, block), kernel.scale, bias && blockBias(bias, block));
 }
 
 function divisionOf({ dtype, e }: AttentionShape, rows: number): UnitKernel {
@@ -88,8 +102,13 @@ function rowCounts(blocks: readonly RowBlock[]): readonly number[] {
 export function forwardRows(kernel: SdpaKernel): readonly Kernel[] {
   const shape = attentionShape(kernel);
   const divisions = shape.e > 0 ? rowCounts(shape.blocks).map((rows) => divisionOf(shape, rows)) : [];
-  const units = blockShapes(shape.blocks).map((block) => exponentialsOf(kernel, shape, block));
-  return [...units, ...divisions];
+  const blocks = blockShapes(shape.blocks);
+  const units = blocks.map((block) => exponentialsOf(kernel, shape, block));
+  return [
+    ...units,
+    ...(scalesFirst(kernel) ? blocks.map((block) => scaledOf(kernel, shape, block)) : []),
+    ...divisions,
+  ];
 }
 
 /** Takes absolute byte addresses. The scratch has `forwardScratch(kernel).bytes` bytes. */
@@ -102,9 +121,9 @@ export function prepareForward(
   const { dtype, e, keys, rows, blocks, scoresStep } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
-  const { scale } = kernel;
+  const [scaled, bias] = [scalesFirst(kernel), biasOf(kernel)];
   // A score that is -Infinity once it is scaled.
-  const hidden = scale < 0 ? Infinity : -Infinity;
+  const hidden = kernel.scale < 0 && !scaled ? Infinity : -Infinity;
   const size = dtypes[dtype].bytes;
   const [q, k, v] = (["q", "k", "v"] as const).map((name, i) =>
     loadedMatrix(tools, at(kernel.inputs, i), dtype, scratch + offsets[name]),
@@ -113,6 +132,11 @@ export function prepareForward(
   const store = storedMatrix(tools, at(kernel.outputs, 0), dtype, scratch + offsets.results);
   const units = new Map(
     blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(exponentialsOf(kernel, shape, block))] as const),
+  );
+  const scalings = new Map(
+    scaled
+      ? blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(scaledOf(kernel, shape, block))] as const)
+      : [],
   );
   const divisions = new Map(
     rowCounts(blocks).map((count) => [count, e > 0 ? tools.prepare(divisionOf(shape, count)) : null] as const),
@@ -123,6 +147,8 @@ export function prepareForward(
       block,
       scores: isEmptyContraction(first) ? null : tools.gemm(first),
       results: isEmptyContraction(second) ? null : tools.gemm(second),
+      scaling: scalings.get(shapeKey(block)),
+      biasStep: bias === null ? 0 : blockBiasOffset(bias, block),
       exponentials: units.get(shapeKey(block)),
       divide: divisions.get(block.rows),
     };
@@ -131,7 +157,7 @@ export function prepareForward(
   const statisticsStep = at(kernel.outputs, 1).strides.at(-1) ?? 0;
   const operands = [...kernel.inputs, ...kernel.outputs];
   const last = operands.length - 1;
-  const lengths = kernel.inputs[3] ?? null;
+  const lengths = hasKeyLengths(kernel) ? at(kernel.inputs, 3) : null;
   const integers = lengths?.dtype === "int64" ? new BigInt64Array(floats.buffer) : new Int32Array(floats.buffer);
   const lengthAt = (address: number): number => Number(integers[address / integers.BYTES_PER_ELEMENT]);
   const { outer, shared } = headsOf(kernel);
@@ -147,7 +173,7 @@ export function prepareForward(
       for (const head of shared) {
         const addresses = headAddresses(operands, own, head);
         const length = lengths === null ? keys : lengthAt(at(addresses, 3));
-        for (const { block, scores: multiply, results: weigh, exponentials, divide } of steps) {
+        for (const { block, scores: multiply, results: weigh, scaling, biasStep, exponentials, divide } of steps) {
           const { start, first, rows: count } = block;
           const lse = at(addresses, last) + start * statisticsStep * size;
           if (multiply === null) fill(scores, 0, count * scoresStep, 0);
@@ -158,8 +184,7 @@ export function prepareForward(
             for (let row = 0; row < count; row++) fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
           } else {
             const place = scores / size;
-            const stop = place + count * scoresStep;
-            if (scale === 0) for (let i = place; i < stop; i++) floats[i] = 0 * (floats[i] ?? NaN);
+            scaling?.(bias === null ? [scores] : [scores, at(addresses, 3) + biasStep], [scores]);
             for (let row = 0; row < count; row++) {
               const seen = visibleKeys(kernel, start + row, rows, keys, length);
               fillUnseen(floats, place + row * scoresStep, block, seen, hidden);

@@ -56,6 +56,9 @@ function finiteRows(numbers: Float64Array, start: number, rows: number, columns:
   });
 }
 
+/** The exponential of less than its negative is 0 in double. */
+export const vanishing = 800;
+
 /** Kernels on GPUs take floats below it for 0. */
 const smallestNormalFloat = 2 ** -126;
 
@@ -202,13 +205,44 @@ export function isExactNaN({ value, error }: Inexact): boolean {
   return error === 0 && Number.isNaN(value);
 }
 
+/** What is added to the scores of a head, row by row and key by key; it is read again along axes of extent 1. */
+export interface Bias extends Rows {
+  readonly rowStep: 0 | 1;
+  readonly keyStep: 0 | 1;
+}
+
+/** Of every head; null for each without one. */
+export function biasesOf(bias: OracleValue | undefined, { front }: Setting): (head: number) => Bias | null {
+  if (bias === undefined) return () => null;
+  const [rows, columns] = [at(bias.shape, front.length), at(bias.shape, front.length + 1)];
+  const heads = headsOf(bias, front, columns);
+  return (head) => ({ ...at(heads, head), rowStep: rows === 1 ? 0 : 1, keyStep: columns === 1 ? 0 : 1 });
+}
+
 /** The scores of the keys that a row sees. */
-export function scoresOf(setting: Setting, q: Rows, k: Rows, row: number, seen: Seen): readonly Inexact[] {
+export function scoresOf(
+  setting: Setting,
+  q: Rows,
+  k: Rows,
+  bias: Bias | null,
+  row: number,
+  seen: Seen,
+): readonly Inexact[] {
   const factor = { value: setting.scale, error: 0 };
   // The sum, and the difference from the largest score.
-  return Array.from({ length: seen.stop - seen.first }, (_, i) =>
-    times(setting, dot(setting, q, row, k, seen.first + i, setting.d + 3), factor),
-  );
+  return Array.from({ length: seen.stop - seen.first }, (_, i) => {
+    const score = times(setting, dot(setting, q, row, k, seen.first + i, setting.d + 3), factor);
+    if (bias === null) return score;
+    const place = bias.start + bias.rowStep * row * bias.columns + bias.keyStep * (seen.first + i);
+    return biased(setting, score, inexactAt(bias, place));
+  });
+}
+
+/** Back ends may leave a key out that a bias of -Infinity hides, whatever its score. */
+function biased(setting: Setting, score: Inexact, bias: Inexact): Inexact {
+  const isHidden = bias.value === -Infinity && bias.error === 0;
+  if (!isHidden) return minus(setting, score, { value: -bias.value, error: bias.error });
+  return { value: -Infinity, error: Number.isFinite(score.value) && score.error < Infinity ? 0 : Infinity };
 }
 
 export interface MutableValue {

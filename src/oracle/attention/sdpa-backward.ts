@@ -5,6 +5,8 @@ import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
 import { overflowThreshold, type OracleValue } from "../value.ts";
 import {
+  type Bias,
+  biasesOf,
   dot,
   emptyValue,
   finished,
@@ -21,6 +23,7 @@ import {
   type Setting,
   settingOf,
   times,
+  vanishing,
 } from "./rows.ts";
 
 export function sdpaBackward(
@@ -41,6 +44,7 @@ export function sdpaBackward(
     o: headsOf(o, front, e),
     lse: headsOf(lse, front, 1),
   };
+  const biases = biasesOf(operands[6], setting);
   for (const head of heads.q.keys()) {
     const own = {
       g: at(heads.g, head),
@@ -50,7 +54,7 @@ export function sdpaBackward(
       o: at(heads.o, head),
       lse: at(heads.lse, head),
     };
-    for (let row = 0; row < rows; row++) backwardRow(setting, own, row, { dq, dk, dv });
+    for (let row = 0; row < rows; row++) backwardRow(setting, own, biases(head), row, { dq, dk, dv });
   }
   // Rows of all heads that share keys are added to each other.
   const terms = rows * (elementCount(front) || 1);
@@ -81,12 +85,13 @@ type Names = "g" | "q" | "k" | "v" | "o" | "lse";
 function backwardRow(
   setting: Setting,
   { g, q, k, v, o, lse }: Readonly<Record<Names, Rows>>,
+  bias: Bias | null,
   row: number,
   { dq, dk, dv }: Readonly<Record<"dq" | "dk" | "dv", Sums>>,
 ): void {
   const { d, e, scale, keys, least } = setting;
   const seen = setting.seen(row, keys);
-  const scores = scoresOf(setting, q, k, row, seen);
+  const scores = scoresOf(setting, q, k, bias, row, seen);
   const total = dot(setting, g, row, o, row, e + 2);
   const statistic = inexactAt(lse, lse.start + row);
   // Of a row that sees no key, or only scores of -Infinity.
@@ -95,21 +100,22 @@ function backwardRow(
     const factor = minus(setting, dot(setting, g, row, v, j, e + 2), total);
     return inDType(setting, times(setting, times(setting, p, factor), { value: scale, error: 0 }));
   };
-  for (let j = seen.first; j < seen.stop; j++) {
-    const p = probabilityOf(setting, minus(setting, at(scores, j - seen.first), shift));
+  // Some back ends multiply by 0 for keys that are not seen, and others leave them out.
+  const none = { value: 0, error: Number.isNaN(shift.value) || shift.error === Infinity ? Infinity : 0 };
+  for (let j = 0; j < keys; j++) {
+    const score = scores[j - seen.first];
+    if (score === undefined || (score.value === -Infinity && score.error === 0)) {
+      const ds = gradientOf(none, j);
+      release(dq, q.start + row * d, k, j, ds);
+      release(dk, k.start + j * d, q, row, ds);
+      release(dv, v.start + j * e, g, row, none);
+      continue;
+    }
+    const p = probabilityOf(setting, minus(setting, score, shift));
     const ds = gradientOf(p, j);
     contribute(dq, q.start + row * d, k, j, ds, least);
     contribute(dk, k.start + j * d, q, row, ds, least);
     contribute(dv, v.start + j * e, g, row, p, least);
-  }
-  // Some back ends multiply by 0 for keys that are not seen, and others leave them out.
-  const p = { value: 0, error: Number.isNaN(shift.value) || shift.error === Infinity ? Infinity : 0 };
-  for (let j = 0; j < keys; j++) {
-    if (j >= seen.first && j < seen.stop) continue;
-    const ds = gradientOf(p, j);
-    release(dq, q.start + row * d, k, j, ds);
-    release(dk, k.start + j * d, q, row, ds);
-    release(dv, v.start + j * e, g, row, p);
   }
 }
 
@@ -117,6 +123,7 @@ function probabilityOf({ gamma, least, overflow, rounding }: Setting, { value, e
   const p = Math.exp(value);
   // Infinity and NaN that operands decide.
   if (!Number.isFinite(value)) return { value: p, error };
+  if (value + error < -vanishing) return { value: 0, error: least };
   const relative = Math.expm1(error) + gamma(16) + rounding;
   const own = p * relative + least;
   return { value: p, error: p + own < overflow ? own : Infinity };

@@ -9,6 +9,7 @@ import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
 import type { OracleValue } from "../value.ts";
 import {
+  biasesOf,
   emptyValue,
   finished,
   headsOf,
@@ -21,6 +22,7 @@ import {
   type Seen,
   type Setting,
   settingOf,
+  vanishing,
 } from "./rows.ts";
 
 /** Of all queries, or of a sample of them: `whole` is the number of queries, and `sampled` has their positions. */
@@ -35,8 +37,10 @@ export function sdpa(
   const setting = settingOf(op, [q, k, v], arithmetic, whole);
   const { dtype, front, d, e } = setting;
   const rows = at(q.shape, q.shape.length - 2);
-  const given = operands[3];
+  // Numbers of keys have the axes in front alone.
+  const [bias, given] = operands[3]?.shape.length === q.shape.length ? [operands[3]] : [undefined, operands[3]];
   const lengths = given === undefined ? null : headsOf({ ...given, shape: [...given.shape, 1, 1] }, front, 1);
+  const biases = biasesOf(bias, setting);
   const seen = (head: number, row: number): Seen => {
     const own = lengths === null ? null : at(lengths, head);
     return setting.seen(
@@ -54,7 +58,7 @@ export function sdpa(
     for (let row = 0; row < rows; row++) {
       const place = head * rows + row;
       const visible = seen(head, row);
-      const softmax = softmaxOf(setting, own, at(keys, head), row, visible);
+      const softmax = softmaxOf(setting, scoresOf(setting, own, at(keys, head), biases(head), row, visible));
       logsumexp.numbers[place] = softmax.logsumexp.value;
       logsumexp.bounds[place] = softmax.logsumexp.error;
       weigh(setting, softmax, visible, at(values, head), output, place * e);
@@ -81,13 +85,13 @@ const none: Softmax = {
   logsumexp: { value: -Infinity, error: 0 },
 };
 
-function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: Seen): Softmax {
-  const { gamma, rounding, arithmetic } = setting;
-  const scores = scoresOf(setting, q, k, row, seen);
+function softmaxOf({ gamma, rounding, arithmetic }: Setting, scores: readonly Inexact[]): Softmax {
   const values = Float64Array.from(scores, ({ value }) => value);
   const most = values.reduce((largest, score) => Math.max(largest, score), -Infinity);
   const isOpen = arithmetic.skipsZeros === true && !values.every(Number.isFinite);
-  const es = scores.reduce((largest, { error }) => Math.max(largest, error), isOpen ? Infinity : 0);
+  // What lies that far below the largest score is 0, however large its error.
+  const counts = scores.filter(({ value, error }) => !(value + error < most - vanishing));
+  const es = counts.reduce((largest, { error }) => Math.max(largest, error), isOpen ? Infinity : 0);
   if (most === -Infinity && es === 0) return none;
   const powers = values.map((score) => Math.exp(score - most));
   const sum = powers.reduce((total, power) => total + power, 0);

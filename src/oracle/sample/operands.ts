@@ -147,12 +147,18 @@ function matmulOperands(sample: Sample, { operands }: OpShapes): readonly Sample
 /** Rows of queries; of all keys and values of their heads. A row has all of its columns. */
 function sampledAttention(op: SdpaOp, sample: Sample, { operands }: OpShapes): Sampled {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
-  const lengths = operands.slice(3);
+  const further = operands.slice(3);
   const front = sample.slice(0, -2);
   const rows = at(sample, front.length);
   const heads = (operand: readonly number[]): Sample => [...stretched(front, operand.slice(0, -2)), null, null];
+  const biasRows = (bias: readonly number[]): Sample => stretched([...front, rows, null], bias);
   return {
-    operands: [[...front, rows, null], heads(k), heads(v), ...lengths.map((own) => stretched(front, own))],
+    operands: [
+      [...front, rows, null],
+      heads(k),
+      heads(v),
+      ...further.map((own) => (own.length === q.length ? biasRows(own) : stretched(front, own))),
+    ],
     evaluate: (values, arithmetic) => {
       const [output] = sdpa(op, values, arithmetic, at(q, q.length - 2), rows);
       invariant(output !== undefined, "attention has an output", op);

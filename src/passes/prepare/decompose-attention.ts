@@ -10,7 +10,7 @@
 import { builderFrom, type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
 import { withoutDeadOps } from "../../ir/fusion-data.ts";
 import { set } from "../../ir/api/ops.ts";
-import { attentionGradientOps, attentionOps } from "../../ir/api/ops/compositions/attention.ts";
+import { attentionGradientOps, attentionOps, furtherOperand } from "../../ir/api/ops/compositions/attention.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { isAttentionOp, obstacleOfOp } from "../../ir/ops/kinds/attention/cudnn-obstacle.ts";
@@ -50,13 +50,16 @@ function appendOps(builder: FusionBuilder, op: SdpaOp | SdpaBackwardOp): void {
 function resultsOf(builder: FusionBuilder, op: SdpaOp | SdpaBackwardOp): readonly TensorView[] {
   const operand = (position: number): TensorView => new TensorView({ builder, id: at(op.inputs, position) });
   const attributes = { causal: op.causal, window: op.window, scale: op.scale === null ? null : Number(op.scale) };
+  const [first, count] = op.kind === "Sdpa" ? [0, 3] : [1, 6];
+  const q = operand(first);
+  const all = { ...attributes, ...furtherOperand(op.inputs.length > count ? operand(count) : undefined, q) };
   if (op.kind === "Sdpa") {
-    const lengths = op.inputs.length > 3 ? { keyLengths: operand(3) } : {};
-    const { output, logsumexp } = attentionOps([operand(0), operand(1), operand(2)], { ...attributes, ...lengths });
+    const { output, logsumexp } = attentionOps([q, operand(1), operand(2)], all);
     return [output, logsumexp];
   }
   const results = { output: operand(4), logsumexp: operand(5) };
-  return attentionGradientOps(operand(0), [operand(1), operand(2), operand(3)], results, attributes);
+  const { dq, dk, dv } = attentionGradientOps(operand(0), [q, operand(2), operand(3)], results, all);
+  return [dq, dk, dv];
 }
 
 /** The tensors of attention have no reduced axes. */

@@ -30,13 +30,13 @@ describe.skipIf(obstacle !== null)("attention by cuDNN", () => {
     const { statuses, printed } = await runRanks(fakes, 1, "cudnn-rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(15);
+    expect(lines).toHaveLength(21);
     expect(statuses).toEqual([0]);
     const made = calls();
-    // 14 programs have a plan forward and one backward, the last has one for two attentions of a layout. The first run
+    // 20 programs have a plan forward and one backward, the last has one for two attentions of a layout. The first run
     // is issued eagerly, and the second is captured.
-    expect(made.filter((call) => call === "cudnn: a plan")).toHaveLength(29);
-    expect(made.filter((call) => call === "cudnnBackendExecute")).toHaveLength(60);
+    expect(made.filter((call) => call === "cudnn: a plan")).toHaveLength(41);
+    expect(made.filter((call) => call === "cudnnBackendExecute")).toHaveLength(84);
     // Nothing is destroyed in use, or twice, or left.
     expect(made.filter((call) => call.startsWith("cudnn: ") && call !== "cudnn: a plan")).toEqual([]);
   }, 120_000);

@@ -130,6 +130,15 @@ export const kindCases: { readonly [K in OpKind]: readonly Case[] } = {
     [(q, k, v) => sdpa(q, k, v, { causal: "topLeft" }).output, [1, 2, 3, 2], [1, 1, 3, 2], [1, 1, 3, 2]],
     [(q, k, v) => sdpa(q, k, v, { causal: "bottomRight", scale: 0.3 }).output, [3, 2], [2, 2], [2, 3]],
     [(q, k, v) => sdpa(q, k, v, { causal: "bottomRight", window: 2 }).output, [3, 2], [4, 2], [4, 3]],
+    // The mask is a function of an operand, so that its gradient counts.
+    [(q, k, v, mask) => sdpa(q, k, v, { mask }).output, [2, 3, 4], [2, 5, 4], [2, 5, 2], [3, 5]],
+    [
+      (q, k, v, mask) => sdpa(q, k, v, { mask, causal: "topLeft" }).output,
+      [2, 2, 3, 2],
+      [2, 1, 3, 2],
+      [2, 1, 3, 2],
+      [2, 1, 1, 3],
+    ],
     [
       (q, k, v) =>
         sdpa(q, k, v, { keyLengths: cast(add(mul(select(select(q, 2, 0), 1, 0), 0), 4), "int"), causal: "bottomRight" })

@@ -61,11 +61,13 @@ function buildForward({ graph, kernel, type, layout }: Building): void {
   const q = graph.operand("q", type, 0, at(inputs, 0));
   const k = graph.operand("k", type, 1, exchanged(at(inputs, 1)));
   const v = graph.operand("v", type, 2, at(inputs, 2));
-  const output = graph.operand("output", type, 3, at(outputs, 0));
-  const statistics = graph.operand("logsumexp", "float", 4, at(outputs, 1));
+  const bias = inputs[3] === undefined ? null : graph.operand("bias", type, 3, inputs[3]);
+  const output = graph.operand("output", type, inputs.length, at(outputs, 0));
+  const statistics = graph.operand("logsumexp", "float", inputs.length + 1, at(outputs, 1));
   const products = graph.matmul("q k^T", q, k);
   const scale = graph.number("scale", "float", kernel.scale);
-  const scores = masked(graph, kernel, graph.pointwise("scores", "MUL", [products, scale]));
+  const scaled = graph.pointwise("scores", "MUL", [products, scale]);
+  const scores = masked(graph, kernel, bias === null ? scaled : graph.pointwise("biased", "ADD", [scaled, bias]));
   const rows: Four = [scores.dims[0], scores.dims[1], scores.dims[2], 1];
   const most = graph.reduction("largest score", "MAX", scores, { dims: rows });
   const differences = graph.pointwise("differences", "SUB", [scores, most]);
@@ -85,9 +87,10 @@ function buildBackward({ graph, kernel, type, layout }: Building): void {
   const v = graph.operand("v", type, 3, exchanged(at(inputs, 3)));
   const output = graph.operand("output", type, 4, at(inputs, 4));
   const statistics = graph.operand("logsumexp", "float", 5, at(inputs, 5));
-  const dq = graph.operand("dq", type, 6, at(outputs, 0));
-  const dk = graph.operand("dk", type, 7, at(outputs, 1));
-  const dv = graph.operand("dv", type, 8, at(outputs, 2));
+  const bias = inputs[6] === undefined ? null : graph.operand("bias", type, 6, inputs[6]);
+  const dq = graph.operand("dq", type, inputs.length, at(outputs, 0));
+  const dk = graph.operand("dk", type, inputs.length + 1, at(outputs, 1));
+  const dv = graph.operand("dv", type, inputs.length + 2, at(outputs, 2));
   const rows: Four = [q.dims[0], q.dims[1], q.dims[2], 1];
 
   const weighted = graph.pointwise("g output", "MUL", [g, output]);
@@ -97,7 +100,8 @@ function buildBackward({ graph, kernel, type, layout }: Building): void {
 
   const products = graph.matmul("q k^T", q, k);
   const scale = graph.number("scale", "float", kernel.scale);
-  const scores = graph.pointwise("scores", "MUL", [products, scale]);
+  const scaled = graph.pointwise("scores", "MUL", [products, scale]);
+  const scores = bias === null ? scaled : graph.pointwise("biased", "ADD", [scaled, bias]);
   const differences = graph.pointwise("differences", "SUB", [scores, statistics]);
   const probabilities = graph.pointwise("probabilities", "EXP", [masked(graph, kernel, differences)]);
   const across = { ...exchanged(probabilities), type };

@@ -8,7 +8,7 @@
  *
  * An operand whose axes do not merge, whose columns are not contiguous, or which is not aligned, is copied.
  */
-import { type AttentionKernel, hasKeyLengths } from "../../../commands/attention.ts";
+import { type AttentionKernel, biasOf, hasKeyLengths } from "../../../commands/attention.ts";
 import type { Operand } from "../../../commands/kernel.ts";
 import { stridesInOrder } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -36,18 +36,37 @@ export interface AttentionLayout {
 export const cudnnAlignment = 16;
 const scratchAlignment = 256;
 
-/** The operands, inputs first; lengths of keys have the axes in front of the queries, with steps of 0. */
+/**
+ * The operands, inputs first. By steps of 0, lengths of keys have the axes in front of the queries, and so has a bias
+ * that some of the heads share. For gradients it has the rows of the queries, too: cuDNN 9.19 takes one row for all
+ * without a word, and returns other numbers.
+ */
 export function laidOperands(kernel: AttentionKernel): readonly Operand[] {
-  const front = at(kernel.inputs, 0).shape.slice(0, -2);
-  return [...kernel.inputs, ...kernel.outputs].map(({ dtype, shape, strides }, i) =>
-    isLengths(kernel, i)
-      ? { dtype, shape: front, strides: strides.map((stride, axis) => (at(shape, axis) === 1 ? 0 : stride)) }
-      : { dtype, shape, strides },
-  );
+  const rows = at(kernel.inputs, 0).shape.slice(0, -1);
+  const front = rows.slice(0, -1);
+  const bias = biasOf(kernel);
+  return [...kernel.inputs, ...kernel.outputs].map((operand, i): Operand => {
+    if (isLengths(kernel, i)) return stretched(operand, front);
+    if (operand !== bias) return operand;
+    if (kernel.kind === "sdpaBackward") return stretched(operand, rows);
+    const isShared = front.some((extent, axis) => extent > 1 && at(bias.shape, axis) === extent);
+    return isShared ? stretched(operand, front) : operand;
+  });
+}
+
+/** With axes of extent 1 stretched to `front`, by steps of 0. */
+function stretched({ dtype, shape, strides }: Operand, front: readonly number[]): Operand {
+  const own = shape.map((extent, axis) => front[axis] ?? extent);
+  return { dtype, shape: own, strides: strides.map((stride, axis) => (at(shape, axis) === 1 ? 0 : stride)) };
 }
 
 function isLengths(kernel: AttentionKernel, operand: number): boolean {
   return hasKeyLengths(kernel) && operand === 3;
+}
+
+/** What follows q, k, v and what is known of them is read one by one: its rows may lie anywhere. */
+function isMatrix(kernel: AttentionKernel, operand: number): boolean {
+  return operand >= kernel.inputs.length || operand < (kernel.kind === "sdpa" ? 3 : 6);
 }
 
 /** `alignments` of the operands' addresses, inputs first. */
@@ -55,7 +74,10 @@ export function attentionLayout(kernel: AttentionKernel, alignments: readonly nu
   const operands = laidOperands(kernel);
   const splits = splitsOf(kernel);
   const places = splits.map((split) =>
-    operands.map((operand, i) => placedInMemory(operand, split, isLengths(kernel, i) ? null : at(alignments, i))),
+    operands.map((operand, i) => {
+      const alignment = isLengths(kernel, i) ? cudnnAlignment : at(alignments, i);
+      return placedInMemory(operand, split, alignment, isMatrix(kernel, i));
+    }),
   );
   const copies = places.map((each) => each.filter((place) => place === null).length);
   const best = copies.indexOf(Math.min(...copies));
@@ -65,7 +87,7 @@ export function attentionLayout(kernel: AttentionKernel, alignments: readonly nu
     const place = at(at(places, best), i);
     if (place !== null) return { ...place, copy: null };
     const strides = stridesInOrder(operand.shape, [...split.batch, ...split.heads, ...split.matrix(operand)]);
-    const copied = placedInMemory({ ...operand, strides }, split, scratchAlignment);
+    const copied = placedInMemory({ ...operand, strides }, split, scratchAlignment, isMatrix(kernel, i));
     invariant(copied !== null, "cuDNN takes contiguous operands", { operand });
     const offset = copyBytes;
     copyBytes += aligned(elementCount(operand.shape) * dtypes[operand.dtype].bytes);
@@ -110,23 +132,24 @@ interface Axis {
   readonly stride: number;
 }
 
-/** Null if the operand cannot be taken where it lies. `alignment` is null for numbers, which are read one by one. */
+/** Null if the operand cannot be taken where it lies. */
 function placedInMemory(
   operand: Operand,
   split: Split,
-  alignment: number | null,
+  alignment: number,
+  isAligned: boolean,
 ): Pick<PlacedOperand, "dims" | "strides"> | null {
   const [batch, heads] = [mergedAxes(operand, split.batch), mergedAxes(operand, split.heads)];
-  if (batch === null || heads === null || (alignment !== null && alignment < cudnnAlignment)) return null;
+  if (batch === null || heads === null || alignment < cudnnAlignment) return null;
   const [row, column] = split.matrix(operand);
   const rows = axisOf(operand, row);
   const columns = axisOf(operand, column);
-  const isMatrix = column !== undefined;
-  const inner = isMatrix ? columns : rows;
-  const step = isMatrix ? cudnnAlignment / dtypes[operand.dtype].bytes : 1;
-  const outer = isMatrix ? [batch, heads, rows] : [batch, heads];
+  const hasColumns = column !== undefined;
+  const inner = hasColumns ? columns : rows;
+  const step = hasColumns ? cudnnAlignment / dtypes[operand.dtype].bytes : 1;
+  const outer = hasColumns ? [batch, heads, rows] : [batch, heads];
   const fits = (axis: Axis): boolean =>
-    axis.extent === 1 || alignment === null || (axis.stride > 0 && axis.stride % step === 0);
+    axis.extent === 1 || !isAligned || (axis.stride > 0 && axis.stride % step === 0);
   if ((inner.extent !== 1 && inner.stride !== 1) || !outer.every(fits)) return null;
   return fourAxes([batch, heads, rows, columns]);
 }

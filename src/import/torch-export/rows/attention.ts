@@ -1,6 +1,5 @@
 /** Rows of ATen's attention, forward and backward: the one that models call, and those of its kernels. */
-import { sdpa, sdpaBackward, type SdpaOptions, type SdpaResult } from "../../../ir/api/ops/attention.ts";
-import { attentionGradientOps } from "../../../ir/api/ops/compositions/attention.ts";
+import { sdpa, sdpaBackward, type SdpaMask, type SdpaOptions, type SdpaResult } from "../../../ir/api/ops/attention.ts";
 import { full } from "../../../ir/api/ops/creation.ts";
 import { pad } from "../../../ir/api/ops/shape.ts";
 import { reshape, slice } from "../../../ir/api/ops/views.ts";
@@ -45,8 +44,7 @@ const attention: AtenRow = (o) => {
   const [q, key, value] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
   const { options, mask } = seenBy(o, q.rank);
   const heads = grouped(q, unrepeated(o, key), unrepeated(o, value)) ?? [q, key, value];
-  const aligned = mask === null ? {} : { mask: heads[0].rank === q.rank ? mask : groupedMask(o, mask, heads[0]) };
-  const found = sdpa(...heads, { ...options, ...aligned });
+  const found = sdpa(...heads, { ...options, ...alignedMask(o, mask, q, heads[0]) });
   const output = ungrouped(found.output, q, at(value.extents, value.rank - 1));
   if (o.node.outputs.length === 1) return output;
   return o.node.outputs.map((_, i) => {
@@ -120,10 +118,7 @@ const attentionBackward: AtenRow = (o) => {
   };
   const own = heads ?? ([q, k, v] as const);
   const g = split(o.tensor("grad_out"));
-  const found =
-    mask === null
-      ? sdpaBackward(g, ...own, results, options)
-      : maskedBackward(g, own, results, options, own[0].rank === q.rank ? mask : groupedMask(o, mask, own[0]));
+  const found = sdpaBackward(g, ...own, results, { ...options, ...alignedMask(o, mask, q, own[0]) });
   const parts = [
     [found.dq, q],
     [found.dk, k],
@@ -132,22 +127,6 @@ const attentionBackward: AtenRow = (o) => {
   const shaped = parts.map(([part, like]) => (part.rank === like.rank ? part : reshape(part, like.extents)));
   return o.node.outputs.map((_, i) => shaped[i] ?? null);
 };
-
-function maskedBackward(
-  g: TensorView,
-  heads: Heads,
-  results: SdpaResult,
-  { scale }: SdpaOptions,
-  mask: TensorView,
-): ReturnType<typeof sdpaBackward> {
-  const [dq, dk, dv] = attentionGradientOps(g, heads, results, {
-    causal: null,
-    window: null,
-    scale: scale ?? null,
-    mask,
-  });
-  return { dq, dk, dv };
-}
 
 /** Heads before they were repeated: [B, G, L, d] of a reshape of [B, G, r, L, d], which expands [B, G, 1, L, d]. */
 function unrepeated(o: NodeOperands, x: TensorView): TensorView {
@@ -159,6 +138,11 @@ function unrepeated(o: NodeOperands, x: TensorView): TensorView {
   const others = x.extents.filter((_, axis) => axis !== x.rank - 3);
   const own = added.of.extents.filter((_, axis) => axis !== x.rank - 3);
   return others.every((extent, i) => !extentsDiffer(extent, at(own, i))) ? added.of : x;
+}
+
+function alignedMask(o: NodeOperands, mask: TensorView | null, q: TensorView, grouped: TensorView): SdpaMask {
+  if (mask === null) return {};
+  return { mask: grouped.rank === q.rank ? mask : groupedMask(o, mask, grouped) };
 }
 
 /** The mask has one axis of heads, which a group axis splits. */

@@ -1,5 +1,5 @@
 /** Attention, forward and backward. */
-import { dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { type Call, reject, shapeText } from "../../ops/call.ts";
 import {
   type AttentionBase,
@@ -16,6 +16,8 @@ import { commonBuilder, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { applyAll, callOf } from "./apply.ts";
 import { alignLeft, attentionOps } from "./compositions/attention.ts";
+import { where } from "./choices.ts";
+import { alignRight, inDType } from "./compositions/compose.ts";
 import { dropout, requireDropout } from "./random.ts";
 
 export interface SdpaOptions {
@@ -30,13 +32,19 @@ export interface SdpaOptions {
   readonly scale?: number;
 }
 
-/** With any of it but `keyLengths`, attention is matmuls and a softmax, not one op. */
-export interface SdpaMasks {
+export interface SdpaMask {
   /**
    * Of the axes of the scores [.., Lq, Lk], or of the last of them, with their extents or 1. Bool: whether a query sees
-   * a key. A float: what is added to the scores.
+   * a key. A float: what is added to the scores. A query that sees no key, or only with a mask of -Infinity, gives 0.
    */
   readonly mask?: TensorView;
+}
+
+/**
+ * With dropout, with `softCap`, with both `mask` and `keyLengths`, or with a mask of a wider dtype than the operands,
+ * attention is matmuls and a softmax, not one op.
+ */
+export interface SdpaMasks extends SdpaMask {
   /**
    * How many keys there are, as integers: along the first axes of `q`, or one for all. Keys after them are not seen, and
    * `bottomRight` shows the last query as many.
@@ -71,13 +79,13 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
   const attributes = attributesOf(options, place);
   const { dropout: drops, mask, keyLengths, softCap } = options;
   const drop = drops === undefined || drops.p === 0 ? null : drops;
-  const isOneOp = drop === null && [mask, softCap].every((each) => each === undefined);
-  if (!isOneOp || keyLengths !== undefined) {
+  if (drop !== null || [mask, keyLengths, softCap].some((each) => each !== undefined)) {
     requireAttention(q.data(), k.data(), v.data(), place);
     attentionDType("sdpa", [q.data(), k.data(), v.data()], place);
     requireMasks([q, k], options, place);
   }
-  if (!isOneOp) {
+  const isAdded = mask === undefined || (keyLengths === undefined && isHeldBy(mask.dtype, q.dtype));
+  if (drop !== null || softCap !== undefined || !isAdded) {
     if (drop !== null) {
       requireTensor(drop.seed, "sdpa", 3);
       commonBuilder([q, drop.seed], place);
@@ -87,7 +95,8 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
   const lengths = keyLengths === undefined ? [] : [alignLeft(keyLengths, q.rank - 2)];
-  const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...lengths], place);
+  const further = mask === undefined ? lengths : [biasOf(mask, q)];
+  const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...further], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
 }
 
@@ -107,12 +116,24 @@ export function sdpaBackward(
   k: TensorView,
   v: TensorView,
   results: SdpaResult,
-  options: SdpaOptions = {},
+  options: SdpaOptions & SdpaMask = {},
 ): SdpaGradients {
-  const operands = [g, q, k, v, results.output, results.logsumexp];
-  const place = callOf("sdpaBackward", operands);
+  const given = [g, q, k, v, results.output, results.logsumexp];
+  const place = callOf("sdpaBackward", given);
+  if (options.mask !== undefined) requireMasks([q, k], options, place);
+  const operands = [...given, ...(options.mask === undefined ? [] : [biasOf(options.mask, q)])];
   const outputs = applyAll({ kind: "SdpaBackward", ...attributesOf(options, place) }, operands, place);
   return { dq: at(outputs, 0), dk: at(outputs, 1), dv: at(outputs, 2) };
+}
+
+/** Whether a mask of one dtype is exact in that of the operands. */
+function isHeldBy(mask: DType, dtype: DType): boolean {
+  return mask === "bool" || mask === dtype || dtypes[mask].bytes < dtypes[dtype].bytes;
+}
+
+/** What the op adds to the scores. */
+function biasOf(mask: TensorView, q: TensorView): TensorView {
+  return inDType(alignRight(mask.dtype === "bool" ? where(mask, 0, -Infinity) : mask, q), q.dtype);
 }
 
 /** Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`. */

@@ -141,7 +141,7 @@ const kernelForms: { readonly [K in Kernel["kind"]]: readonly [number, number, n
   fill: [0, 0, 1, 1, true],
   iota: [0, 0, 1, 1, true],
   sdpa: [3, 4, 2, 2, false],
-  sdpaBackward: [6, 6, 3, 3, false],
+  sdpaBackward: [6, 7, 3, 3, false],
   unit: [0, Infinity, 0, Infinity, false],
   opaque: [0, Infinity, 0, Infinity, false],
 };

@@ -134,21 +134,32 @@ static int finalizeTensor(Descriptor *tensor) {
   int type = tensor->get(901);
   if (tensor->get(900) != 16) return refuse(BAD_PARAM, "tensors are aligned to 16 bytes");
   if (isVirtual(tensor) && isNumber(tensor)) return refuse(BAD_PARAM, "a virtual tensor is given by value");
-  for (int axis = 0; axis < 4; axis++) if (dim(tensor, axis) < 1 || stride(tensor, axis) < 1) return refuse(BAD_PARAM, "dimensions and strides are positive");
-  bool isMatrix = (type == HALF || type == BFLOAT16) && !isVirtual(tensor);
-  if (!isMatrix) return SUCCESS;
+  for (int axis = 0; axis < 4; axis++) if (dim(tensor, axis) < 1 || stride(tensor, axis) < 0) return refuse(BAD_PARAM, "dimensions are positive, and strides are not negative");
+  return SUCCESS;
+}
+static int checkMatrix(Descriptor *tensor) {
+  int type = tensor->get(901);
+  if ((type != HALF && type != BFLOAT16) || isVirtual(tensor)) return SUCCESS;
   int contiguous = stride(tensor, 3) == 1 ? 3 : 2;
   for (int axis = 0; axis < 4; axis++) {
     int64_t step = stride(tensor, axis);
-    if (axis == contiguous ? step != 1 : dim(tensor, axis) > 1 && step % 8) return refuse(NOT_SUPPORTED, "rows of matrices are aligned to 16 bytes");
+    if (axis == contiguous ? step != 1 : dim(tensor, axis) > 1 && (step % 8 || step == 0)) return refuse(NOT_SUPPORTED, "rows of matrices are aligned to 16 bytes");
   }
   return SUCCESS;
 }
 static int finalizeGraph(Descriptor *graph) {
   std::set<Descriptor *> written;
   if (!streams.count(graph->get(800))) return refuse(BAD_PARAM, "the graph has no handle");
+  int matmuls = 0;
+  for (int64_t each : graph->values[801]) matmuls += ((Descriptor *)each)->type == OP_MATMUL;
   for (int64_t each : graph->values[801]) {
     auto *op = (Descriptor *)each;
+    // The sum of scores and a bias is not one of matrices. Gradients take one row of it for another.
+    bool isBias = op->type == OP_POINTWISE && op->at(750)->get(0) == 0 && !isVirtual(op->at(752)) && !isNumber(op->at(752));
+    if (isBias && matmuls > 2 && dim(op->at(752), 2) != dim(op->at(753), 2)) return refuse(BAD_PARAM, "the bias of a gradient has all rows");
+    for (int attribute : {751, 752, 753, 1520, 1521, 1522})
+      if (auto *tensor = op->at(attribute))
+        if (int status = isBias ? SUCCESS : checkMatrix(tensor)) return status;
     for (int attribute : {751, 752, 758, 1520, 1521, 1610, 2200})
       if (auto *input = op->at(attribute))
         if (isVirtual(input) && !written.count(input)) return refuse(BAD_PARAM, "an operation reads a virtual tensor that no one before it writes");
@@ -256,8 +267,9 @@ struct Run {
       switch (how->get(0)) {
         case 0: return store(y, at, p + q);
         case 1: return store(y, at, p * q);
-        case 6: return store(y, at, p / q);
-        case 9: return store(y, at, p - q);
+        // A row whose scores are all -infinity gives 0.
+        case 6: return store(y, at, q == 0 ? 0 : p / q);
+        case 9: return store(y, at, p == -INFINITY && q == -INFINITY ? p : p - q);
         case 13: return store(y, at, std::exp(p));
         case 15: return store(y, at, std::log(p));
         case 302: return store(y, at, p > q);

@@ -5,7 +5,7 @@
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, withoutReductions } from "../../../domain.ts";
 import { call } from "../../../ops/call.ts";
-import type { CausalMask } from "../../../ops/kinds/attention/attention.ts";
+import { type CausalMask, isBias } from "../../../ops/kinds/attention/attention.ts";
 import { fullSpec } from "../../../ops/kinds/creation.ts";
 import { constantValue, foldSub } from "../../../scalar/fold.ts";
 import { constant } from "../../../scalar/scalar.ts";
@@ -30,6 +30,15 @@ export interface AttentionAttributes {
   readonly mask?: TensorView;
   readonly keyLengths?: TensorView;
   readonly softCap?: number;
+}
+
+/** The operand that may follow q, k and v, by its name. */
+export function furtherOperand(
+  operand: TensorView | undefined,
+  q: TensorView,
+): Pick<AttentionAttributes, "mask" | "keyLengths"> {
+  if (operand === undefined) return {};
+  return isBias(operand.extents, q.extents) ? { mask: operand } : { keyLengths: operand };
 }
 
 export interface AttentionResults {
@@ -61,18 +70,40 @@ export function attentionGradientOps(
   [q, k, v]: readonly [TensorView, TensorView, TensorView],
   { output, logsumexp }: AttentionResults,
   attributes: AttentionAttributes,
-): readonly [TensorView, TensorView, TensorView] {
+): { readonly dq: TensorView; readonly dk: TensorView; readonly dv: TensorView } {
+  const { p, dScores } = scoreGradients(g, [q, k, v], { output, logsumexp }, attributes);
+  const ds = scaled(dScores, q, attributes);
+  return {
+    dq: inDType(matmul(ds, wide(k)), q.dtype),
+    dk: inDType(sumAlong(matmul(transposed(ds), wide(q)), k), k.dtype),
+    dv: inDType(sumAlong(matmul(transposed(p), wide(g)), v), v.dtype),
+  };
+}
+
+/** The gradient of the mask that is added to the scores. */
+export function biasGradientOps(
+  g: TensorView,
+  heads: readonly [TensorView, TensorView, TensorView],
+  results: AttentionResults,
+  attributes: AttentionAttributes & { readonly mask: TensorView },
+): TensorView {
+  const { dScores } = scoreGradients(g, heads, results, attributes);
+  return inDType(sumAlong(dScores, attributes.mask), attributes.mask.dtype);
+}
+
+/** The probabilities, and the gradients of the scores that are masked. */
+function scoreGradients(
+  g: TensorView,
+  [q, k, v]: readonly [TensorView, TensorView, TensorView],
+  { output, logsumexp }: AttentionResults,
+  attributes: AttentionAttributes,
+): { readonly p: TensorView; readonly dScores: TensorView } {
   const scores = maskedScores(q, k, attributes);
   const last = [scores.rank - 1];
   const shift = where(eq(logsumexp, -Infinity), 0, logsumexp);
   const p = exp(sub(scores, keepAxes(shift, last, scores)));
   const products = sum(mul(wide(g), wide(output)), last);
-  const ds = scaled(mul(p, sub(matmul(wide(g), transposed(wide(v))), keepAxes(products, last, p))), q, attributes);
-  return [
-    inDType(matmul(ds, wide(k)), q.dtype),
-    inDType(sumOfHeads(matmul(transposed(ds), wide(q)), k), k.dtype),
-    inDType(sumOfHeads(matmul(transposed(p), wide(g)), v), v.dtype),
-  ];
+  return { p, dScores: mul(p, sub(matmul(wide(g), transposed(wide(v))), keepAxes(products, last, p))) };
 }
 
 /** scale q k^T, and -Infinity for keys that a row does not see. */
@@ -132,8 +163,8 @@ function scaled(x: TensorView, q: TensorView, { scale }: AttentionAttributes): T
   return mul(x, rsqrt(sum(ones, [0])));
 }
 
-/** The sum over the heads of queries that share a head of `like`. */
-function sumOfHeads(x: TensorView, like: TensorView): TensorView {
+/** The sum over the axes along which `like` is stretched: heads of queries that share a head of it. */
+function sumAlong(x: TensorView, like: TensorView): TensorView {
   const [own, wanted] = [x, like].map((tensor) => withoutReductions(tensor.data().domain.logical).map(isUnitAxis));
   const shared = [...x.extents.keys()].filter((axis) => own?.[axis] === false && wanted?.[axis] === true);
   return shared.length === 0 ? x : keepAxes(sum(x, shared), shared, x);

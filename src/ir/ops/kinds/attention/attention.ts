@@ -6,7 +6,7 @@
 import { elementCount } from "../../../../numerics/tensor/host-tensor.ts";
 import { accumulatorOf, type DType, dtypes } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
-import { isUnitAxis, type Tensor, withoutReductions } from "../../../domain.ts";
+import { type AxisShape, isUnitAxis, type Tensor, withoutReductions } from "../../../domain.ts";
 import { extentsDiffer } from "../../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../../call.ts";
 import { commonDType, requireFloat } from "../../dtype-rules.ts";
@@ -99,6 +99,31 @@ export function requireKeyLengths(q: Tensor, keyLengths: Tensor, place: Call, ma
   reject(place, "shape-mismatch", "the keyLengths of attention have other axes", {
     found: shapeText(keyLengths),
     expected: "the first axes of q, before Lq, or 1 along them",
+    help: "add axes of extent 1 with unsqueeze",
+  });
+}
+
+/** What follows q, k and v: a bias of the scores has as many axes as they, key lengths have those in front. */
+export function isBias(operand: readonly unknown[], q: readonly unknown[]): boolean {
+  return operand.length === q.length;
+}
+
+/** Throws `dtype-mismatch`, or `shape-mismatch` unless the tensor can be added to the scores [.., Lq, Lk]. */
+export function requireBias(bias: Tensor, q: Tensor, k: Tensor, place: Call): void {
+  if (bias.dtype !== q.dtype) {
+    reject(place, "dtype-mismatch", "the mask of attention has another dtype", {
+      found: bias.dtype,
+      expected: q.dtype,
+      help: "convert it with cast",
+    });
+  }
+  const [own, scores] = [axesOf(bias), [...axesOf(q).slice(0, -1), at(axesOf(k), axesOf(k).length - 2)]];
+  const fits = (axis: AxisShape, i: number): boolean =>
+    isUnitAxis(axis) || !extentsDiffer(axis.extent, at(scores, i).extent);
+  if (own.length === scores.length && own.every(fits)) return;
+  reject(place, "shape-mismatch", "the mask of attention has other axes", {
+    found: shapeText(bias),
+    expected: "the axes of the scores [.., Lq, Lk], or 1 along them",
     help: "add axes of extent 1 with unsqueeze",
   });
 }

@@ -4,7 +4,7 @@
  */
 import { withoutReductions } from "../../../domain.ts";
 import type { FusionData } from "../../../fusion-data.ts";
-import type { SeenKeys } from "./attention.ts";
+import { axesOf, isBias, type SeenKeys } from "./attention.ts";
 import type { Op, SdpaBackwardOp, SdpaOp } from "../../op.ts";
 import { constantValue } from "../../../scalar/fold.ts";
 import type { DType } from "../../../../numerics/dtype.ts";
@@ -107,6 +107,15 @@ export function isAttentionOp(op: Op): op is SdpaOp | SdpaBackwardOp {
   return op.kind === "Sdpa" || op.kind === "SdpaBackward";
 }
 
+/** Whether the last operand says how many keys there are: the kernel of few queries, which needs no cuDNN, takes it. */
+export function hasLengths(
+  { tensors }: Pick<FusionData, "tensors">,
+  { kind, inputs }: SdpaOp | SdpaBackwardOp,
+): boolean {
+  const [q, last] = [inputs[0], inputs[3]].map((id) => (id === undefined ? [] : axesOf(at(tensors, id))));
+  return kind === "Sdpa" && inputs.length > 3 && !isBias(last ?? [], q ?? []);
+}
+
 /** The elements of the largest heads of q, k and v; 0 of attention itself, and of heads that cuDNN does not take. */
 export function gradientHeadsOf(fusion: Pick<FusionData, "tensors">, op: SdpaOp | SdpaBackwardOp): number {
   if (op.kind === "Sdpa" || obstacleOfOp(fusion, op) !== null) return 0;
@@ -125,7 +134,7 @@ export function obstacleOfOp(
     withoutReductions(tensor?.domain.logical ?? []).map(({ extent }) => constantValue(extent));
   const dtype = q?.dtype ?? "float";
   const shapes = { dtype, q: shape(q), k: shape(k), v: shape(v) };
-  if (op.kind === "Sdpa" && op.inputs.length > 3) return decodeObstacle(shapes);
+  if (hasLengths({ tensors }, op)) return decodeObstacle(shapes);
   const scale = op.scale === null ? null : Number(op.scale);
   return cudnnObstacle({ ...shapes, causal: op.causal, window: op.window, isBackward, scale });
 }

@@ -14,16 +14,21 @@ import {
   attentionMisfit,
   axesOf,
   headSizes,
+  isBias,
   isSharedHeadAxis,
   leading,
   requireAttention,
+  requireBias,
   requireKeyLengths,
   scoreCount,
   scoreWork,
   statisticsDType,
 } from "./attention.ts";
 
-/** Operands q, k, v, and perhaps how many keys there are. Outputs [.., Lq, e] and logsumexp [.., Lq]. */
+/**
+ * Operands q, k, v, and perhaps how many keys there are, or what is added to the scores. Outputs [.., Lq, e] and
+ * logsumexp [.., Lq].
+ */
 export interface SdpaOp extends AttentionBase {
   readonly kind: "Sdpa";
 }
@@ -37,31 +42,33 @@ export const sdpaRow: OpRow<SdpaOp> = {
   shape: (_, operands, place) => {
     const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
     requireAttention(q, k, v, place);
-    const keyLengths = operands[3];
-    if (keyLengths !== undefined) requireKeyLengths(q, keyLengths, place);
+    const further = operands[3];
+    if (further !== undefined && isBias(axesOf(further), axesOf(q))) requireBias(further, q, k, place);
+    else if (further !== undefined) requireKeyLengths(q, further, place);
     return { axes: [...axesOf(q).slice(0, -1), ...axesOf(v).slice(-1)].map(shapeOfAxis) };
   },
   further: (_, operands) => [
     { dtype: statisticsDType(at(operands, 0).dtype), axes: axesOf(at(operands, 0)).slice(0, -1).map(shapeOfAxis) },
   ],
   respec: ({ kind, causal, window, scale }) => ({ kind, causal, window, scale }),
-  pairs: ({ causal }, [q = [], k = [], v = [], keyLengths = []], output, which) => {
+  pairs: ({ causal }, [q = [], k = [], v = [], further = []], output, which) => {
     const axes = withoutReductions(output);
     // A chunk of the rows does not know which keys its rows see.
-    const rows = causal === null ? q.slice(0, -1) : leading(q);
+    const rows = (of: Axes): Axes => (causal === null ? of.slice(0, -1) : leading(of));
     return [
-      ...zip(0, rows, axes),
+      ...zip(0, rows(q), axes),
       ...zip(1, leading(k), axes),
       ...zip(2, leading(v), axes),
-      ...zip(3, keyLengths, axes),
+      ...zip(3, isBias(further, q) ? rows(further) : further, axes),
       ...(which === 0 ? lastPair(2, v, axes) : []),
     ];
   },
-  whole: ({ causal }, [q = [], k = [], v = []]) => [
+  whole: ({ causal }, [q = [], k = [], v = [], further = []]) => [
     ...(causal === null ? [] : [{ operand: 0, axis: at(q, q.length - 2) }]),
     { operand: 0, axis: at(q, q.length - 1) },
     ...k.slice(-2).map((axis) => ({ operand: 1, axis })),
     { operand: 2, axis: at(v, v.length - 2) },
+    ...(isBias(further, q) ? further.slice(causal === null ? -1 : -2) : []).map((axis) => ({ operand: 3, axis })),
   ],
   misfit: (_, sizes) => attentionMisfit(sizes, [0, 1, 2]),
   flops: (op, shapes) => {
@@ -82,20 +89,22 @@ function lastPair(operand: number, axes: Axes, output: Axes): readonly AxisPair[
   return [pair(operand, at(axes, axes.length - 1), at(output, output.length - 1))];
 }
 
-// The backward pass of attention, with P = exp(scale q k^T - logsumexp) computed again:
+// The backward pass of attention, with P = exp(scale q k^T + bias - logsumexp) computed again:
 //
 //   D = sum(g output)   dS = P (g v^T - D) scale   dq = dS k   dk = dS^T q   dv = P^T g
 //
 // dk and dv are sums over the query heads that share a head of keys or values.
 
-/** Operands g (the cotangent of the output), q, k, v, output and logsumexp. Outputs dq, dk and dv. */
+/**
+ * Operands g (the cotangent of the output), q, k, v, output, logsumexp, and perhaps the bias. Outputs dq, dk and dv.
+ */
 export interface SdpaBackwardOp extends AttentionBase {
   readonly kind: "SdpaBackward";
 }
 
 export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
   ...local,
-  operands: [6, 6],
+  operands: [6, 7],
   standalone: true,
   isView: false,
   dtype: (_, operands, place) => {
@@ -115,6 +124,7 @@ export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
     ] as const) {
       if (tensor !== undefined) requireAxes(tensor, axes, [q, k, v], place);
     }
+    if (operands[6] !== undefined) requireBias(operands[6], at(operands, 1), at(operands, 2), place);
     return { axes: shapeLike(at(operands, 1)) };
   },
   further: (_, operands) =>
