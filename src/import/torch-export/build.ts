@@ -32,7 +32,8 @@ import {
 import { importedFusion } from "../origins.ts";
 import { alongAxis } from "../views.ts";
 import { views } from "./in-place.ts";
-import { type IndexForm, maskIn, uniformIn } from "../index-forms.ts";
+import { type IndexForm, uniformIn } from "../index-forms.ts";
+import { knownMask } from "./masks.ts";
 import { indexForms } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
@@ -120,6 +121,7 @@ interface Space {
   readonly fusion: Fusion;
   readonly provenance: Building["provenance"];
   readonly collectives: Building["collectives"];
+  readonly masks: Building["masks"];
   readonly values: Map<string, NodeValue>;
   readonly input: (source: Source) => TensorView;
   /** A value of constants alone, unless the space builds it as any other. */
@@ -127,7 +129,7 @@ interface Space {
 }
 
 function emptySpace(fusion: Fusion): Omit<Space, "input" | "constant"> {
-  return { fusion, provenance: new Map(), collectives: new Map(), values: new Map() };
+  return { fusion, provenance: new Map(), collectives: new Map(), masks: new Map(), values: new Map() };
 }
 
 /** `fold`: evaluates constants here, as inputs with values. Throws `model-invalid`, `model-unsupported`. */
@@ -271,10 +273,13 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     provenance: space.provenance,
     collectives: space.collectives,
     valueOf: (value) => valueIn(facts, space, value),
-    maskOf: (value) => {
-      const form = facts.formOf(value);
-      return form === null ? null : maskIn(form, facts.graph.tensors.get(value)?.sizes ?? []);
-    },
+    masks: space.masks,
+    maskOf: (value) =>
+      knownMask(value, {
+        nodeOf: (name) => facts.producers.get(name),
+        metaOf: (name) => facts.graph.tensors.get(name),
+        formOf: facts.formOf,
+      }),
   };
   const metas = node.outputs.map((output) => facts.graph.tensors.get(output));
   const positionOf = (made: GraphNode | undefined): number => (made === undefined ? -1 : (facts.order.get(made) ?? -1));

@@ -3,7 +3,6 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import type { Extent } from "../../ir/api/extent.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
-import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import { full } from "../../ir/api/ops/creation.ts";
 import { sum } from "../../ir/api/ops/reductions.ts";
 import { permute } from "../../ir/api/ops/views.ts";
@@ -22,6 +21,7 @@ import {
   torchDTypes,
   type TorchDType,
 } from "./graph.ts";
+import type { KnownMask } from "./masks.ts";
 import type { GroupCollective } from "./group-collective.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
@@ -63,8 +63,9 @@ export interface Building {
   /** By the tensor that stands for the result. */
   readonly collectives: Map<TensorId, GroupCollective>;
   readonly valueOf: (name: string) => NodeValue;
-  /** What a mask lets queries see, where it is known: every key, or those of a triangle or a band. */
-  readonly maskOf: (name: string) => SeenKeys | null;
+  /** Masks that are added to the scores, by the values that they are made of and their dtype. */
+  readonly masks: Map<string, TensorView>;
+  readonly maskOf: (name: string) => KnownMask;
 }
 
 export interface NodeOperands {
@@ -79,6 +80,8 @@ export interface NodeOperands {
   readonly has: (name: string) => boolean;
   readonly value: (name: string) => NodeValue;
   readonly tensor: (name: string) => TensorView;
+  /** By the name of the value, not of an argument. */
+  readonly tensorNamed: (value: string) => TensorView;
   readonly tensorOr: (name: string) => TensorView | null;
   /** Those of a list that have elements. */
   readonly tensors: (name: string) => readonly TensorView[];
@@ -94,7 +97,8 @@ export interface NodeOperands {
   readonly flag: (name: string, fallback: boolean) => boolean;
   readonly text: (name: string, fallback: string) => string;
   readonly dtype: (name?: string) => DType | null;
-  readonly maskOf: (name: string) => SeenKeys | null;
+  /** Null where it is no tensor. */
+  readonly maskOf: (name: string) => KnownMask | null;
   /** Throws `model-unsupported`: the row does not take this form of the op. */
   readonly refuse: (found: string, expected: string) => never;
 }
@@ -180,6 +184,7 @@ export function nodeOperands(
       return isValue(found) ? building.valueOf(found.name) : missing(name, "a tensor");
     },
     tensor: (name) => viewOf(given(name), name),
+    tensorNamed: (value) => viewOf({ kind: "value", name: value }, value),
     tensorOr: (name) => (given(name) === null ? null : viewOf(given(name), name)),
     tensors: (name) =>
       list(name).flatMap((each) => {

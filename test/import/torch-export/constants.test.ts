@@ -4,6 +4,7 @@ import { buildModel } from "../../../src/import/torch-export/build.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
+import { constantValue } from "../../../src/ir/scalar/fold.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { dtypeArgument, entriesOf, modelFile, type WrittenModel, type WrittenNode, zipOf } from "./written-model.ts";
@@ -117,6 +118,59 @@ describe("masks", () => {
     const { fusion, inputs } = built({ nodes, outputs: ["y"] });
     const read = inputs.flatMap((input) => input.read() ?? []);
     expect(Array.from(evaluateFusion(fusion.data(), read).outputs[0]?.data ?? [], Number)).toEqual(wanted);
+  });
+
+  describe.each(["__and__.Tensor", "logical_and.default", "bitwise_or.Tensor"])("%s of padding", (op) => {
+    const [isJoined, square] = [!op.includes("_or"), ["bool", [1, 1, 6, 6]] as const];
+    const mask: readonly WrittenNode[] = [
+      ...compared(6, "le.Tensor", 0),
+      { op, inputs: { self: "m", other: "p" }, outputs: { j: square } },
+      { op: "to.dtype", inputs: { self: "j", dtype: dtypeArgument("bool") }, outputs: { t: square } },
+      { op: "expand.default", inputs: { self: "t", size: [1, -1, 6, 6] }, outputs: { e: square } },
+    ];
+    const one = attention(6, mask, "e");
+    const padded: WrittenModel = { ...one, inputs: { ...one.inputs, p: ["bool", [1, 1, 1, 6]] } };
+    const again: WrittenNode = {
+      op: "scaled_dot_product_attention.default",
+      inputs: { query: "y", key: "y", value: "y", attn_mask: "e" },
+      outputs: { z: ["float", [1, 2, 6, 4]] },
+    };
+    const model = built({ ...padded, nodes: [...padded.nodes, again], outputs: ["y", "z"] });
+    const { ops, tensors } = model.fusion.data();
+
+    it("is causal, with the padding added, which is made once", () => {
+      const causal = isJoined ? "topLeft" : null;
+      expect(causalOf(model)).toEqual([causal, causal]);
+      const biases = ops.flatMap((each) => (each.kind === "Sdpa" ? [each.inputs[3] ?? -1] : []));
+      expect(new Set(biases).size).toBe(1);
+      const shape = tensors[biases[0] ?? -1]?.domain.logical.map(({ extent }) => constantValue(extent));
+      expect(shape).toEqual(isJoined ? [1, 1, 1, 6] : [1, 1, 6, 6]);
+    });
+
+    it("has the values of its definition", () => {
+      const x = Tensor.from([[0, 1].map((head) => [0, 1, 2, 3, 4, 5].map((row) => [0, 1, 2, 3].map((i) => Math.sin(head + 3 * row + i))))]); // prettier-ignore
+      const open = [0, 1, 1, 0, 1, 1];
+      const given = [x, { dtype: "bool" as const, shape: [1, 1, 1, 6], data: Uint8Array.from(open) }];
+      const [found] = evaluateFusion(
+        model.fusion.data(),
+        model.inputs.map(({ read }) => read() ?? given.shift() ?? x),
+      ).outputs;
+      const at = (head: number, row: number, i: number): number => x.data[(head * 6 + row) * 4 + i] ?? NaN;
+      for (const head of [0, 1]) {
+        for (const row of [0, 1, 2, 3, 4, 5]) {
+          const powers = open.map((isOpen, key) => {
+            const sees = isJoined ? key <= row && isOpen === 1 : key <= row || isOpen === 1;
+            const score = [0, 1, 2, 3].reduce((sum, i) => sum + at(head, row, i) * at(head, key, i), 0) / 2;
+            return sees ? Math.exp(score) : 0;
+          });
+          const total = powers.reduce((a, b) => a + b, 0);
+          for (const i of [0, 1, 2, 3]) {
+            const wanted = powers.reduce((sum, p, key) => sum + p * at(head, key, i), 0) / (total || 1);
+            expect(Number(found?.data[(head * 6 + row) * 4 + i])).toBeCloseTo(wanted, 5);
+          }
+        }
+      }
+    });
   });
 
   it("a mask that hides nothing is none", () => {

@@ -1,10 +1,11 @@
 /** Rows of ATen's attention, forward and backward: the one that models call, and those of its kernels. */
 import { sdpa, sdpaBackward, type SdpaMask, type SdpaOptions, type SdpaResult } from "../../../ir/api/ops/attention.ts";
+import { logicalAnd } from "../../../ir/api/ops/choices.ts";
+import { addedMask } from "../../../ir/api/ops/compositions/attention.ts";
 import { full } from "../../../ir/api/ops/creation.ts";
 import { pad } from "../../../ir/api/ops/shape.ts";
 import { reshape, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import type { SeenKeys } from "../../../ir/ops/kinds/attention/attention.ts";
 import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
 import { withAxes } from "../../views.ts";
@@ -15,36 +16,45 @@ import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];
 
-/** How queries see keys. A mask is null where it is known by its form. */
-interface Seen {
-  readonly options: SdpaOptions;
-  readonly mask: TensorView | null;
-}
-
-/** Throws `model-unsupported` for dropout, and for a mask of an attention that is causal as well. */
-function seenBy(o: NodeOperands, rank: number): Seen {
+/**
+ * How queries see keys. A mask that is known by its form is none. Throws `model-unsupported` for dropout, and for a mask
+ * of an attention that is causal as well.
+ */
+function seenBy(o: NodeOperands, q: TensorView): SdpaOptions & SdpaMask {
   if (o.number("dropout_p", 0) !== 0) o.refuse("attention with dropout", "a model in eval mode");
   const scale = o.numberOr("scale");
   const bias = o.has("attn_mask") ? "attn_mask" : o.has("attn_bias") ? "attn_bias" : null;
-  const all: SeenKeys = { causal: null, window: null };
-  const known = bias === null ? all : o.maskOf(bias);
+  const known = bias === null ? null : o.maskOf(bias);
+  const { causal, window } = known?.seen ?? { causal: null, window: null };
+  const rest = known?.rest ?? [];
   const isCausal = o.flag("is_causal", false);
-  if (isCausal && (known === null || known.causal === "bottomRight")) {
+  if (isCausal && (rest.length > 0 || causal === "bottomRight")) {
     o.refuse("a mask of an attention that is causal as well", "one of both");
   }
-  const { causal, window } = known ?? all;
   return {
-    options: { causal: isCausal ? "topLeft" : causal, window, ...(scale === null ? {} : { scale }) },
-    mask: bias !== null && known === null ? raised(o.tensor(bias), rank) : null,
+    causal: isCausal ? "topLeft" : causal,
+    window,
+    ...(scale === null ? {} : { scale }),
+    ...(rest.length === 0 ? {} : { mask: maskOf(o, rest, q) }),
   };
+}
+
+/** What is added to the scores: once for all layers. */
+function maskOf(o: NodeOperands, names: readonly string[], q: TensorView): TensorView {
+  const { masks } = o.building;
+  const key = [...names, q.dtype, q.rank].join(" ");
+  const parts = (): readonly TensorView[] => names.map((name) => raised(o.tensorNamed(name), q.rank));
+  const mask = masks.get(key) ?? addedMask(parts().reduce(logicalAnd), q.dtype);
+  masks.set(key, mask);
+  return mask;
 }
 
 /** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
 const attention: AtenRow = (o) => {
   const [q, key, value] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
-  const { options, mask } = seenBy(o, q.rank);
+  const options = seenBy(o, q);
   const heads = grouped(q, unrepeated(o, key), unrepeated(o, value)) ?? [q, key, value];
-  const found = sdpa(...heads, { ...options, ...alignedMask(o, mask, q, heads[0]) });
+  const found = sdpa(...heads, { ...options, ...alignedMask(o, options.mask, q, heads[0]) });
   const output = ungrouped(found.output, q, at(value.extents, value.rank - 1));
   if (o.node.outputs.length === 1) return output;
   return o.node.outputs.map((_, i) => {
@@ -107,7 +117,7 @@ function savedOf(saved: TensorView, q: TensorView): TensorView {
 /** The gradients of query, key and value; that of a mask is none. */
 const attentionBackward: AtenRow = (o) => {
   const [q, k, v] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
-  const { options, mask } = seenBy(o, q.rank);
+  const options = seenBy(o, q);
   const heads = grouped(q, k, v);
   const groups = heads === null ? null : (constantValue(at(k.extents, k.rank - 3)) ?? 1);
   const split = (x: TensorView): TensorView => (groups === null ? x : splitHeads(x, groups));
@@ -118,7 +128,7 @@ const attentionBackward: AtenRow = (o) => {
   };
   const own = heads ?? ([q, k, v] as const);
   const g = split(o.tensor("grad_out"));
-  const found = sdpaBackward(g, ...own, results, { ...options, ...alignedMask(o, mask, q, own[0]) });
+  const found = sdpaBackward(g, ...own, results, { ...options, ...alignedMask(o, options.mask, q, own[0]) });
   const parts = [
     [found.dq, q],
     [found.dk, k],
@@ -140,8 +150,8 @@ function unrepeated(o: NodeOperands, x: TensorView): TensorView {
   return others.every((extent, i) => !extentsDiffer(extent, at(own, i))) ? added.of : x;
 }
 
-function alignedMask(o: NodeOperands, mask: TensorView | null, q: TensorView, grouped: TensorView): SdpaMask {
-  if (mask === null) return {};
+function alignedMask(o: NodeOperands, mask: TensorView | undefined, q: TensorView, grouped: TensorView): SdpaMask {
+  if (mask === undefined) return {};
   return { mask: grouped.rank === q.rank ? mask : groupedMask(o, mask, grouped) };
 }
 

@@ -15,9 +15,8 @@ import { at } from "../../../support/invariant.ts";
 import { commonBuilder, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { applyAll, callOf } from "./apply.ts";
-import { alignLeft, attentionOps } from "./compositions/attention.ts";
-import { where } from "./choices.ts";
-import { alignRight, inDType } from "./compositions/compose.ts";
+import { addedMask, alignLeft, attentionOps } from "./compositions/attention.ts";
+import { alignRight } from "./compositions/compose.ts";
 import { dropout, requireDropout } from "./random.ts";
 
 export interface SdpaOptions {
@@ -95,7 +94,7 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
   const lengths = keyLengths === undefined ? [] : [alignLeft(keyLengths, q.rank - 2)];
-  const further = mask === undefined ? lengths : [biasOf(mask, q)];
+  const further = mask === undefined ? lengths : [alignRight(addedMask(mask, q.dtype), q)];
   const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...further], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
 }
@@ -121,7 +120,7 @@ export function sdpaBackward(
   const given = [g, q, k, v, results.output, results.logsumexp];
   const place = callOf("sdpaBackward", given);
   if (options.mask !== undefined) requireMasks([q, k], options, place);
-  const operands = [...given, ...(options.mask === undefined ? [] : [biasOf(options.mask, q)])];
+  const operands = [...given, ...(options.mask === undefined ? [] : [alignRight(addedMask(options.mask, q.dtype), q)])];
   const outputs = applyAll({ kind: "SdpaBackward", ...attributesOf(options, place) }, operands, place);
   return { dq: at(outputs, 0), dk: at(outputs, 1), dv: at(outputs, 2) };
 }
@@ -129,11 +128,6 @@ export function sdpaBackward(
 /** Whether a mask of one dtype is exact in that of the operands. */
 function isHeldBy(mask: DType, dtype: DType): boolean {
   return mask === "bool" || mask === dtype || dtypes[mask].bytes < dtypes[dtype].bytes;
-}
-
-/** What the op adds to the scores. */
-function biasOf(mask: TensorView, q: TensorView): TensorView {
-  return inDType(alignRight(mask.dtype === "bool" ? where(mask, 0, -Infinity) : mask, q), q.dtype);
 }
 
 /** Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`. */

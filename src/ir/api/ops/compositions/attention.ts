@@ -2,6 +2,7 @@
  * Attention as ops, for back ends without a kernel for it, for masks that kernels do not take, and for dropout, which no
  * library's kernel counts as Braid does. The scores of Lq x Lk are tensors. 16-bit floats are computed in float.
  */
+import type { DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, withoutReductions } from "../../../domain.ts";
 import { call } from "../../../ops/call.ts";
@@ -30,6 +31,11 @@ export interface AttentionAttributes {
   readonly mask?: TensorView;
   readonly keyLengths?: TensorView;
   readonly softCap?: number;
+}
+
+/** A mask as what is added to the scores, of their operands' dtype. */
+export function addedMask(mask: TensorView, dtype: DType): TensorView {
+  return inDType(mask.dtype === "bool" ? where(mask, 0, -Infinity) : mask, dtype);
 }
 
 /** The operand that may follow q, k and v, by its name. */
