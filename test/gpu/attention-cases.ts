@@ -13,8 +13,8 @@ export interface AttentionForm extends SdpaOptions {
   readonly v?: readonly number[];
   /** How many keys there are, along the first axes of q. */
   readonly lengths?: readonly number[];
-  /** An input that masks the scores: bools, or what is added to them, of the dtype of the operands. */
-  readonly mask?: { readonly of: "bool" | "bias"; readonly shape: readonly number[] };
+  /** An input that masks the scores: bools, or what is added to them, of the dtype of the operands or of float. */
+  readonly mask?: { readonly of: "bool" | "bias" | "float"; readonly shape: readonly number[] };
 }
 
 export interface AttentionCase {
@@ -150,6 +150,14 @@ const fusedForms: readonly AttentionForm[] = [
   { name: "one row, padded keys", q: [2, 4, 1, 64], k: [2, 4, 50, 64], mask: { of: "bool", shape: [2, 1, 1, 50] } },
   { name: "heads of 256, biased", q: [2, 2, 128, 256], k: [2, 2, 128, 256], mask: { of: "bias", shape: [128, 128] } },
   { name: "a bias of rows", q: [2, 2, 128, 64], k: [2, 2, 128, 64], mask: { of: "bias", shape: [2, 1, 128, 1] } },
+  { name: "a bias of float", q: [2, 4, 100, 64], k: [2, 4, 77, 64], mask: { of: "float", shape: [4, 100, 77] } },
+  {
+    name: "a bias of float, of keys",
+    q: [2, 2, 2, 128, 128],
+    k: [2, 2, 1, 128, 128],
+    causal: "topLeft",
+    mask: { of: "float", shape: [2, 1, 1, 1, 128] },
+  },
 ];
 
 /** For the kernel of few queries: one run of keys or several, several tiles of rows, and lengths of each head. */
@@ -226,7 +234,7 @@ export function attentionFusion(
     ...(window === undefined ? {} : { window }),
     ...(scale === undefined ? {} : { scale }),
     ...(lengths === undefined ? {} : { keyLengths: numbers(f, lengths, queries.slice(0, axes)) }),
-    ...(mask === undefined ? {} : { mask: f.input(mask.shape, mask.of === "bool" ? "bool" : dtype) }),
+    ...(mask === undefined ? {} : { mask: f.input(mask.shape, mask.of === "bias" ? dtype : mask.of) }),
   };
   const wrt = [f.input(queries, dtype), f.input(keys, dtype), f.input(v, dtype)] as const;
   const { output, logsumexp } = sdpa(...wrt, options);

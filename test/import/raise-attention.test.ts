@@ -3,8 +3,13 @@
  *
  * The results of attention.mlir, in order: dot_product_attention with grouped heads and a window, with a triangle, and
  * with a scale; by hand, of [b, h, L, d] with a triangle; by hand, of grouped heads and a window; one query; the last
- * queries. These stay ops: a mask of the run; probabilities that are a result, with their product; a softmax along
- * queries; a first row that sees no key.
+ * queries; a mask of the run. These stay ops: probabilities that are a result, with their product; a softmax along
+ * queries. A first row that sees no key has a mask that is added.
+ *
+ * attention-bias.mlir: of grouped heads, with a bias; with a triangle and padding, which leaves rows without a key; padding
+ * as -1e10 that is added; two layers with one mask; a bias and a triangle; these and padding; of bfloat16, with a bias of
+ * float; results and gradients with a triangle, padding and a bias, and of grouped heads. These stay ops: a bias that is
+ * scaled; a number that is added; gradients with -1e9 that is added, and of the bias.
  *
  * attention-grads.mlir has results and gradients of q, k and v: dot_product_attention with a window; by hand, with a
  * triangle; by hand, of grouped heads; with the derivative of softmax that its result gives. These stay ops: the gradient
@@ -29,12 +34,21 @@ async function kinds(text: string): Promise<readonly string[]> {
   });
 }
 
-const asOps = ["exp", "exp", "exp", "exp"];
-const found = ["topLeft 5", "topLeft null", "null null", "topLeft null", "topLeft 7", "null null", "bottomRight null"];
+const asOps = ["exp", "exp"];
+const found = [
+  "topLeft 5",
+  "topLeft null",
+  "null null",
+  "topLeft null",
+  "topLeft 7",
+  "null null",
+  "bottomRight null",
+  "null null",
+];
 
 describe("attention", () => {
   it("is one op with the mask that its arithmetic makes", async () => {
-    expect(await kinds(textOf("attention"))).toEqual([...found, ...asOps]);
+    expect(await kinds(textOf("attention"))).toEqual([...found, ...asOps, "null null"]);
   });
 
   it("gives what JAX computed", async () => {
@@ -45,6 +59,28 @@ describe("attention", () => {
     // Of the third by hand, -1e10; of those that stay ops, too.
     const others = await kinds(textOf("attention").replaceAll("-1.000000e+10", "-1.000000e+01"));
     expect(others.filter((kind) => kind === "exp")).toHaveLength(5);
+    const added = await kinds(textOf("attention-bias").replaceAll("-1.000000e+10", "-1.000000e+01"));
+    expect(added.filter((kind) => kind === "exp")).toHaveLength(9);
+  });
+});
+
+describe("what is added to scores", () => {
+  it("is an operand, beside what rows see by their positions", async () => {
+    const hand = ["null null", "topLeft null", "topLeft null", "topLeft null", "topLeft null"];
+    const both = ["topLeft null", "gradient", "topLeft null", "gradient"];
+    const all = ["null null", "topLeft null", ...hand, "topLeft null", ...both];
+    expect(await kinds(textOf("attention-bias"))).toEqual([...all, "exp", "exp", "exp", "exp"]);
+  });
+
+  it("is made once for layers of one mask", async () => {
+    const { fusion } = await importModel(textOf("attention-bias"), { file: "attention.mlir" });
+    const biases = fusion.data().ops.flatMap((op) => (op.kind === "Sdpa" ? [op.inputs[3]] : []));
+    expect(biases[3]).toBe(biases[4]);
+    expect(biases[3]).not.toBe(biases[1]);
+  });
+
+  it("gives what JAX computed", async () => {
+    expect(await runJax("attention-bias")).toBe("");
   });
 });
 

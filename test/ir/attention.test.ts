@@ -176,7 +176,9 @@ describe("dumps", () => {
 
   it.each([
     ["float", "double", 1],
-    ["bfloat16", "half", 0],
+    ["bfloat16", "half", 1],
+    ["float", "bfloat16", 1],
+    ["double", "half", 0],
     ["half", "float", 1],
     ["bool", "half", 1],
     ["double", "float", 0],

@@ -4,7 +4,7 @@ import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import type { BinaryOp, MatmulOp, Op } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { mapped, maskIn } from "../index-forms.ts";
+import { type IndexForm, logicalForm, mapped, maskIn, uniform } from "../index-forms.ts";
 import { type AxisNumbers, axesAfter, axesBefore, type Extents, sizesOfTensor } from "./axes.ts";
 import { formOf } from "./mask-forms.ts";
 import { type MadeOps, type OperandAxes, operandsOf, softmaxOf, stretched } from "./match-softmax.ts";
@@ -26,6 +26,17 @@ export interface Attention {
   readonly result: AxisNumbers;
   readonly seen: SeenKeys;
   readonly scale: number;
+  readonly bias: Bias;
+}
+
+/** What hides keys, or is added to the scores, beside what rows see by their positions. */
+export interface Bias {
+  /**
+   * All must hold; where one does not, the model writes a large negative number, so that the probabilities of a row
+   * without a key are equal.
+   */
+  readonly conditions: readonly OperandAxes[];
+  readonly added: readonly OperandAxes[];
 }
 
 /** With what its gradients are found by. */
@@ -57,7 +68,8 @@ function attentionOf(graph: MadeOps, product: MatmulOp, side: 0 | 1): MatchedAtt
     (axes, op) => (axes === null ? null : axesAfter(op, axes, at(tensors, op.output), extents)),
     own,
   );
-  const scores = scoresOf(graph, { id: softmax.scores, axes: own }, within, extents);
+  const scores = scoresOf(graph, { id: softmax.scores, axes: own }, { scale: 1, hasSum: false }, extents);
+  for (const op of scores?.within ?? []) within.add(op);
   if (moved === null || scores === null) return null;
   // Numbers of further axes: elements of heads of q and k, those of v, and rows if there is one.
   const [depth, width, one] = [sizes.length, sizes.length + 1, sizes.length + 2];
@@ -71,8 +83,7 @@ function attentionOf(graph: MadeOps, product: MatmulOp, side: 0 | 1): MatchedAtt
   const isPaired = others.every((axis) => has(q, axis) && has(k, axis) === has(values.operand, axis));
   if (!isPaired || !has(k, key) || has(q, key)) return null;
   const rows = others.filter((axis) => !has(k, axis));
-  const seen = seenBy(graph, scores.mask, { sizes, extents }, key, rows);
-  if (seen === null) return null;
+  const { seen, conditions } = seenBy(graph, scores.conditions, { sizes, extents }, key, rows);
   const { dtype, mesh } = at(tensors, product.output);
   const [ownQ, ownK, ownV] = [q, k, values.operand].map((each) => traced(graph, each, dtype, extents));
   if (!ownQ || !ownK || !ownV || mesh !== null || scores.dtype !== accumulatorOf(dtype)) return null;
@@ -95,55 +106,71 @@ function attentionOf(graph: MadeOps, product: MatmulOp, side: 0 | 1): MatchedAtt
     result: values.result,
     seen: seen.keys,
     scale: scores.scale,
+    bias: { conditions, added: scores.added },
   };
 }
 
-interface Scores {
+interface Scores extends Bias {
   readonly product: MatmulOp;
   /** Of its result. */
   readonly axes: AxisNumbers;
   readonly dtype: DType;
   readonly scale: number;
-  readonly mask: OperandAxes | null;
+  /** What is written where a condition does not hold. */
+  readonly hidden: number | null;
+  readonly within: readonly Op[];
 }
 
 /** Masked scores are at most this, as frameworks have it: their exponentials are 0. */
 const hidden = -1e9;
+/** A sum of it and a score is the number itself. */
+const absorbing = -1e30;
+
+/** What is done to the scores after a step: by what they are multiplied, and whether something is added. */
+interface After {
+  readonly scale: number;
+  readonly hasSum: boolean;
+}
 
 /** The matmul that the scores come from, and what is done to them on the way. */
-function scoresOf(graph: MadeOps, { id, axes }: OperandAxes, within: Set<Op>, extents: Extents): Scores | null {
+function scoresOf(graph: MadeOps, { id, axes }: OperandAxes, after: After, extents: Extents): Scores | null {
   const { tensors } = graph;
-  let [current, own]: [TensorId, AxisNumbers] = [id, axes];
-  let scale = 1;
-  let mask: OperandAxes | null = null;
-  for (;;) {
-    const op: Op | undefined = graph.makers.get(current);
-    if (op === undefined) return null;
-    within.add(op);
-    if (op.kind === "Matmul") {
-      return { product: op, axes: own, dtype: at(tensors, op.output).dtype, scale, mask };
-    }
-    if (op.kind === "Cast") return null;
-    const factor = op.kind === "Binary" ? factorIn(graph, op) : null;
-    if (factor !== null) {
-      scale *= factor.by;
-      current = factor.of;
-    } else if (op.kind === "Ternary" && op.op === "where" && mask === null) {
-      const [condition, chosen, other] = op.inputs;
-      const value = op.scalar === undefined ? constantIn(graph, other) : Number(op.scalar.text);
-      if (op.scalar?.position === 1 || condition === undefined || chosen === undefined) return null;
-      if (value === null || !(value <= hidden)) return null;
-      mask = { id: condition, axes: stretched(graph, condition, own) };
-      current = chosen;
-    } else {
-      const [input] = op.inputs;
-      const before = input === undefined ? null : axesBefore(op, own, at(tensors, input), extents);
-      if (input === undefined || before === null) return null;
-      [current, own] = [input, before];
-      continue;
-    }
-    own = stretched(graph, current, own);
+  const op = graph.makers.get(id);
+  if (op === undefined) return null;
+  if (op.kind === "Matmul") {
+    const { dtype } = at(tensors, id);
+    return { product: op, axes, dtype, scale: after.scale, conditions: [], added: [], hidden: null, within: [op] };
   }
+  const before = (of: TensorId, then = after, own = stretched(graph, of, axes)): Scores | null => {
+    const found = op.kind === "Cast" ? null : scoresOf(graph, { id: of, axes: own }, then, extents);
+    return found && { ...found, within: [...found.within, op] };
+  };
+  const factor = op.kind === "Binary" ? factorIn(graph, op) : null;
+  if (factor !== null) return before(factor.of, { ...after, scale: after.scale * factor.by });
+  const [first, second] = op.inputs;
+  if (op.kind === "Binary" && op.op === "add" && first !== undefined && second !== undefined && after.scale === 1) {
+    for (const [of, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      const found = before(of, { ...after, hasSum: true });
+      const term = { id: other, axes: stretched(graph, other, axes) };
+      if (found !== null && at(tensors, other).dtype === found.dtype)
+        return { ...found, added: [...found.added, term] };
+    }
+    return null;
+  }
+  if (op.kind === "Ternary" && op.op === "where") {
+    const value = op.scalar === undefined ? constantIn(graph, op.inputs[2]) : Number(op.scalar.text);
+    if (op.scalar?.position === 1 || first === undefined || second === undefined) return null;
+    if (value === null || !(value <= (after.hasSum ? absorbing : hidden))) return null;
+    const found = before(second);
+    const condition = { id: first, axes: stretched(graph, first, axes) };
+    if (found === null || (found.hidden ?? value) !== value) return null;
+    return { ...found, hidden: value, conditions: [condition, ...found.conditions] };
+  }
+  const own = first === undefined ? null : axesBefore(op, axes, at(tensors, first), extents);
+  return first === undefined || own === null ? null : before(first, after, own);
 }
 
 /** The scores of `x c` or `x / c`, for a number c above 0. */
@@ -208,23 +235,48 @@ export function traced(graph: MadeOps, operand: OperandAxes, dtype: DType, exten
   }
 }
 
-/** What rows see, and which of the axes the rows are; null for a mask of another form. */
+interface SeenByRows {
+  readonly keys: SeenKeys;
+  /** Which of the axes the rows are; null where there is one row. */
+  readonly row: number | null;
+}
+
+/** What rows see by their positions, and the conditions that are left. */
 function seenBy(
   graph: MadeOps,
-  mask: OperandAxes | null,
+  masks: readonly OperandAxes[],
   { sizes, extents }: { readonly sizes: readonly number[]; readonly extents: Extents },
   key: number,
   rows: readonly number[],
-): { readonly keys: SeenKeys; readonly row: number | null } | null {
-  const longest = rows.reduce<number | null>(
-    (most, axis) => (most !== null && at(sizes, most) >= at(sizes, axis) ? most : axis),
-    null,
+): { readonly seen: SeenByRows; readonly conditions: readonly OperandAxes[] } {
+  const parts = masks.flatMap((mask) => conditionsIn(graph, mask, extents));
+  const forms = parts.map(({ id, axes }) => formOf({ ...graph, sizes, extents }, id, axes));
+  const joined = forms.reduce<IndexForm | null>(
+    (all, form) => (form === null || all === null ? all : logicalForm([all, form], 1, sizes.length)),
+    uniform(1, sizes.length),
   );
-  if (mask === null) return { keys: { causal: null, window: null }, row: longest };
-  const form = formOf({ ...graph, sizes, extents }, mask.id, mask.axes);
-  if (form === null) return null;
+  const seen = joined === null ? null : seenIn(joined, sizes, key, rows);
+  if (seen !== null) return { seen, conditions: parts.filter((_, i) => forms[i] === null) };
+  return { seen: { keys: { causal: null, window: null }, row: longestOf(rows, sizes) }, conditions: parts };
+}
+
+/** The conditions that a condition joins. */
+function conditionsIn(graph: MadeOps, condition: OperandAxes, extents: Extents): readonly OperandAxes[] {
+  const op = graph.makers.get(condition.id);
+  const [input] = op?.inputs ?? [];
+  if (op === undefined || input === undefined) return [condition];
+  const of = (id: TensorId, axes: AxisNumbers): readonly OperandAxes[] => conditionsIn(graph, { id, axes }, extents);
+  if (op.kind === "Binary" && op.op === "logicalAnd" && op.scalar === undefined) {
+    return op.inputs.flatMap((id) => of(id, stretched(graph, id, condition.axes)));
+  }
+  const before = op.kind === "Cast" ? null : axesBefore(op, condition.axes, at(graph.tensors, input), extents);
+  return before === null ? [condition] : of(input, before);
+}
+
+/** Null for a mask of another form, and for one that leaves rows without a key. */
+function seenIn(form: IndexForm, sizes: readonly number[], key: number, rows: readonly number[]): SeenByRows | null {
   const counted = rows.filter((axis) => form.sums.some(({ steps }) => steps[axis] !== 0));
-  const [row = longest] = counted;
+  const [row = longestOf(rows, sizes)] = counted;
   const isOther = (axis: number): boolean => axis !== row && axis !== key;
   if (form.sums.some(({ steps }) => steps.some((step, axis) => step !== 0 && isOther(axis)))) return null;
   const rowSize = row === null ? 1 : at(sizes, row);
@@ -233,9 +285,15 @@ function seenBy(
     steps: [row === null ? 0 : at(steps, row), at(steps, key)],
   }));
   const keys = maskIn(plain, [rowSize, at(sizes, key)]);
-  // A row that sees no key is 0 in one op, and a mean of all values in ops.
+  if (keys === null) return null;
   const isEmpty =
-    keys === null ||
-    (keys.causal === "bottomRight" ? rowSize > at(sizes, key) : keys.window !== null && rowSize > at(sizes, key));
+    keys.causal === "bottomRight" ? rowSize > at(sizes, key) : keys.window !== null && rowSize > at(sizes, key);
   return isEmpty ? null : { keys, row };
+}
+
+function longestOf(axes: readonly number[], sizes: readonly number[]): number | null {
+  return axes.reduce<number | null>(
+    (most, axis) => (most !== null && at(sizes, most) >= at(sizes, axis) ? most : axis),
+    null,
+  );
 }

@@ -8,6 +8,7 @@
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { MatmulOp, Op } from "../../ir/ops/op.ts";
+import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 import { type AxisNumbers, axesAfter, axesBefore, sizesOfTensor } from "./axes.ts";
@@ -36,6 +37,7 @@ export function gradientsAt(
   ops: readonly Op[],
   attention: MatchedAttention,
 ): AttentionGradients | null {
+  if (attention.bias.added.some(({ id }) => mayHide(graph, id))) return null;
   const family = familyOf(graph, ops, attention);
   const within = new Set<Op>([...attention.within, ...family.within]);
   const found: AttentionGradient[] = [];
@@ -51,6 +53,23 @@ export function gradientsAt(
     JSON.stringify(operand && rootOf(graph, operand, attention.extents));
   const areSame = cotangents.every((each) => text(each) === text(g));
   return g !== undefined && areSame ? { g, found, within } : null;
+}
+
+/** Below it, a logsumexp has too few digits for the probabilities of a row whose scores are all as low. */
+const low = -1e4;
+
+/** Whether what is added is made of such numbers, as masks are. */
+function mayHide({ tensors, makers }: MadeOps, first: TensorId): boolean {
+  const [seen, next] = [new Set<TensorId>(), [first]];
+  for (let id = next.pop(); id !== undefined; id = next.pop()) {
+    const op = makers.get(id);
+    if (op === undefined || seen.has(id) || dtypes[at(tensors, id).dtype].family !== "float") continue;
+    seen.add(id);
+    const numbers = [op.kind === "Full" ? op.value : null, "scalar" in op ? op.scalar?.text : null];
+    if (numbers.some((number) => number != null && Number(number) <= low)) return true;
+    next.push(...op.inputs);
+  }
+  return false;
 }
 
 interface Family {
@@ -233,6 +252,7 @@ function probeOf(
   };
   const valueOf = (id: TensorId, axes: AxisNumbers, point: Point): number => {
     const op = makers.get(id);
+    if (attention.bias.added.some((each) => each.id === id)) return leaf(id, axes, point);
     if (op === undefined) return NaN;
     const operand = (input: TensorId): number => valueOf(input, stretched(graph, input, axes), point);
     if (op.kind !== "Matmul" && op.kind !== "Full" && op.kind !== "Reduction") {

@@ -5,18 +5,33 @@
  * becomes
  *   y = sdpa(q, k, v, { causal: "topLeft", scale: c })
  *
- * in any order of axes, with heads that share keys, and with a mask that is known by its arithmetic; its gradients become
- * `sdpaBackward`. Scores must be as wide as sums are, no other op may read what goes, and no annotation may place it.
+ * in any order of axes, with heads that share keys, and with a mask: it is known by its arithmetic, or is added, as other
+ * terms of the scores are. Its gradients become `sdpaBackward`. Scores must be as wide as sums are, no other op may read what goes, and no annotation may place it.
  */
 import type { FusionBuilder } from "../../ir/api/fusion-builder.ts";
-import { cast, sdpa, sdpaBackward, type SdpaGradients, type SdpaResult } from "../../ir/api/ops.ts";
+import {
+  add,
+  cast,
+  div,
+  eq,
+  logicalAnd,
+  sdpa,
+  sdpaBackward,
+  type SdpaGradients,
+  type SdpaMask,
+  type SdpaResult,
+  sum,
+  where,
+} from "../../ir/api/ops.ts";
+import { inDType, keepAxes, wide } from "../../ir/api/ops/compositions/compose.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { type Op, outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at, once, pushTo } from "../../support/invariant.ts";
+import { readExtents } from "../manual/parts.ts";
 import { arranged, type AxisNumbers, restored, sizesOfTensor } from "./axes.ts";
-import { attentionAt, type MatchedAttention, traced } from "./match-attention.ts";
+import { attentionAt, type Bias, type MatchedAttention, traced } from "./match-attention.ts";
 import { type AttentionGradient, gradientsAt } from "./match-gradients.ts";
 import type { MadeOps, OperandAxes } from "./match-softmax.ts";
 
@@ -25,10 +40,11 @@ export function raiseAttention(builder: FusionBuilder, madeFor: (id: TensorId, m
   const all = [...builder.ops];
   const graph = graphOf(builder);
   const names = new Map<TensorId, TensorId>();
+  const masks = new Map<string, SdpaMask>();
   const makers = new Map(
     all.flatMap((op) => {
       const attention = op.kind === "Matmul" ? attentionAt(graph, op) : null;
-      return attention === null ? [] : makersOf(builder, graph, all, attention, names);
+      return attention === null ? [] : makersOf(builder, graph, all, attention, names, masks);
     }),
   );
   if (makers.size === 0) return;
@@ -68,16 +84,18 @@ function isApart(graph: MadeOps, within: ReadonlySet<Op>, products: readonly Op[
   );
 }
 
-/** The matmuls that go, each with what makes its result instead. `names`: of results that are made. */
+/** The matmuls that go, each with what makes its result instead. `names`: of results that are made; `masks`: of layers. */
 function makersOf(
   builder: FusionBuilder,
   graph: MadeOps,
   ops: readonly Op[],
   attention: MatchedAttention,
   names: ReadonlyMap<TensorId, TensorId>,
+  masks: Map<string, SdpaMask>,
 ): readonly (readonly [Op, () => TensorView])[] {
-  const { product, front, row, key, depth, width, extents, seen, scale } = attention;
+  const { product, front, row, key, depth, width, extents, seen, scale, bias } = attention;
   const { dtype } = at(graph.tensors, product.output);
+  const hasEmptyRows = bias.conditions.length > 0;
   const isAlone = isApart(graph, attention.within, [product]);
   const gradients = isAlone ? null : gradientsAt(graph, ops, attention);
   const g = gradients === null ? null : traced(graph, gradients.g, dtype, extents);
@@ -92,11 +110,23 @@ function makersOf(
   const operands = once(
     () => [view(attention.q, orders.q), view(attention.k, orders.k), view(attention.v, orders.v)] as const,
   );
-  const options = { ...seen, scale };
-  const forward = once((): SdpaResult => sdpa(...operands(), options));
-  const backward = once((): SdpaGradients | null =>
-    g === null ? null : sdpaBackward(view(g, results), ...operands(), forward(), options),
-  );
+  const mask = (): SdpaMask => {
+    const scores = [...front, row, key];
+    const name = JSON.stringify([bias, scores]);
+    const made =
+      masks.get(name) ?? maskOf(bias, (each) => view(each, scores), at(graph.tensors, attention.scores).dtype);
+    masks.set(name, made);
+    return made;
+  };
+  const options = once(() => ({ ...seen, scale, ...mask() }));
+  const forward = once((): SdpaResult => sdpa(...operands(), options()));
+  const output = once(() => (hasEmptyRows ? withMeans(forward(), operands()[2]) : forward().output));
+  const backward = once((): SdpaGradients | null => {
+    if (g === null) return null;
+    const cotangent = view(g, results);
+    const { dq, dk, dv } = sdpaBackward(cotangent, ...operands(), forward(), options());
+    return { dq, dk, dv: hasEmptyRows ? withMeansOf(dv, cotangent, forward()) : dv };
+  });
   const made = (tensor: TensorView, order: readonly number[], axes: AxisNumbers, of: Op): TensorView => {
     const like = at(graph.tensors, of.output);
     const moved = restored(tensor, order, axes, sizesOfTensor(like));
@@ -104,9 +134,41 @@ function makersOf(
   };
   const ofGradient = ({ name, product: own, result }: AttentionGradient): readonly [Op, () => TensorView] => [
     own,
-    () => made(backward()?.[name] ?? forward().output, { dq: orders.q, dk: orders.k, dv: orders.v }[name], result, own),
+    () => made(backward()?.[name] ?? output(), { dq: orders.q, dk: orders.k, dv: orders.v }[name], result, own),
   ];
-  return [[product, () => made(forward().output, results, attention.result, product)], ...found.map(ofGradient)];
+  return [[product, () => made(output(), results, attention.result, product)], ...found.map(ofGradient)];
+}
+
+/** What is added to the scores, of their dtype. */
+function maskOf({ conditions, added }: Bias, view: (of: OperandAxes) => TensorView, dtype: DType): SdpaMask {
+  const terms = added.map(view);
+  const total = terms.length === 0 ? null : terms.reduce((a, b) => add(a, b));
+  if (conditions.length === 0) return total === null ? {} : { mask: total };
+  const isShown = conditions.map(view).reduce(logicalAnd);
+  return { mask: total === null ? cast(where(isShown, 0, -Infinity), dtype) : where(isShown, total, -Infinity) };
+}
+
+// A row that sees no key has equal probabilities in the model, and gives 0 in the op.
+
+/** The output, with the mean of all values where a row sees no key. */
+function withMeans({ output, logsumexp }: SdpaResult, v: TensorView): TensorView {
+  const keys = [v.rank - 2];
+  const mean = inDType(keepAxes(div(sum(wide(v), keys), at(readExtents(v), v.rank - 2)), keys, v), v.dtype);
+  return where(isEmpty(logsumexp, output), mean, output);
+}
+
+/** The gradient of the values, with what such rows add to that of each key. */
+function withMeansOf(dv: TensorView, g: TensorView, { logsumexp }: SdpaResult): TensorView {
+  const [values, rows] = [readExtents(dv), readExtents(g)];
+  const [keys] = [at(values, dv.rank - 2)];
+  const shared = values.flatMap((extent, axis) => (axis === dv.rank - 2 || extent !== rows[axis] ? [axis] : []));
+  const own = div(where(isEmpty(logsumexp, g), wide(g), 0), keys);
+  return add(dv, inDType(keepAxes(sum(own, shared), shared, g), dv.dtype));
+}
+
+/** Of each row, with an axis of extent 1 behind. */
+function isEmpty(logsumexp: TensorView, like: TensorView): TensorView {
+  return keepAxes(eq(logsumexp, -Infinity), [like.rank - 1], like);
 }
 
 /** Whether a tensor has the dtype, or is only read in it. */

@@ -5,7 +5,7 @@
  *
  * In the backward graph, dS k is written to dq at once. The usual form adds parts of it by atomics, in any order.
  */
-import { type AttentionKernel, hasKeyLengths } from "../../../commands/attention.ts";
+import { type AttentionKernel, biasOf, hasKeyLengths } from "../../../commands/attention.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { cudnnObstacle, decodeObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { at, invariant } from "../../../support/invariant.ts";
@@ -49,6 +49,13 @@ export function attentionGraph(kernel: AttentionKernel, type: GraphType, layout:
   return graph.graph();
 }
 
+/** What is added to the scores has the dtype of the operands, or that of their sums. */
+function biasType(kernel: AttentionKernel): GraphType {
+  const dtype = biasOf(kernel)?.dtype;
+  invariant(dtype === "half" || dtype === "bfloat16" || dtype === "float", "cuDNN takes a bias of floats", { dtype });
+  return dtype;
+}
+
 interface Building {
   readonly graph: GraphBuilder;
   readonly kernel: AttentionKernel;
@@ -61,7 +68,7 @@ function buildForward({ graph, kernel, type, layout }: Building): void {
   const q = graph.operand("q", type, 0, at(inputs, 0));
   const k = graph.operand("k", type, 1, exchanged(at(inputs, 1)));
   const v = graph.operand("v", type, 2, at(inputs, 2));
-  const bias = inputs[3] === undefined ? null : graph.operand("bias", type, 3, inputs[3]);
+  const bias = inputs[3] === undefined ? null : graph.operand("bias", biasType(kernel), 3, inputs[3]);
   const output = graph.operand("output", type, inputs.length, at(outputs, 0));
   const statistics = graph.operand("logsumexp", "float", inputs.length + 1, at(outputs, 1));
   const products = graph.matmul("q k^T", q, k);
@@ -87,7 +94,7 @@ function buildBackward({ graph, kernel, type, layout }: Building): void {
   const v = graph.operand("v", type, 3, exchanged(at(inputs, 3)));
   const output = graph.operand("output", type, 4, at(inputs, 4));
   const statistics = graph.operand("logsumexp", "float", 5, at(inputs, 5));
-  const bias = inputs[6] === undefined ? null : graph.operand("bias", type, 6, inputs[6]);
+  const bias = inputs[6] === undefined ? null : graph.operand("bias", biasType(kernel), 6, inputs[6]);
   const dq = graph.operand("dq", type, inputs.length, at(outputs, 0));
   const dk = graph.operand("dk", type, inputs.length + 1, at(outputs, 1));
   const dv = graph.operand("dv", type, inputs.length + 2, at(outputs, 2));

@@ -44,7 +44,11 @@ function maskOf(o: NodeOperands, names: readonly string[], q: TensorView): Tenso
   const { masks } = o.building;
   const key = [...names, q.dtype, q.rank].join(" ");
   const parts = (): readonly TensorView[] => names.map((name) => raised(o.tensorNamed(name), q.rank));
-  const mask = masks.get(key) ?? addedMask(parts().reduce(logicalAnd), q.dtype);
+  const make = (): TensorView => {
+    const joined = parts().reduce(logicalAnd);
+    return joined.dtype === "bool" ? addedMask(joined, q.dtype) : joined;
+  };
+  const mask = masks.get(key) ?? make();
   masks.set(key, mask);
   return mask;
 }

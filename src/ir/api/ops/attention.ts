@@ -7,6 +7,7 @@ import {
   type CausalMask,
   requireAttention,
   requireKeyLengths,
+  statisticsDType,
 } from "../../ops/kinds/attention/attention.ts";
 import { numberText } from "../../ops/number-operand.ts";
 import { extentsDiffer, isConstant } from "../../scalar/fold.ts";
@@ -83,7 +84,7 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     attentionDType("sdpa", [q.data(), k.data(), v.data()], place);
     requireMasks([q, k], options, place);
   }
-  const isAdded = mask === undefined || (keyLengths === undefined && isHeldBy(mask.dtype, q.dtype));
+  const isAdded = mask === undefined || (keyLengths === undefined && takenDType(mask.dtype, q.dtype) !== null);
   if (drop !== null || softCap !== undefined || !isAdded) {
     if (drop !== null) {
       requireTensor(drop.seed, "sdpa", 3);
@@ -94,7 +95,7 @@ export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaO
     return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
   const lengths = keyLengths === undefined ? [] : [alignLeft(keyLengths, q.rank - 2)];
-  const further = mask === undefined ? lengths : [alignRight(addedMask(mask, q.dtype), q)];
+  const further = mask === undefined ? lengths : [biasOf(mask, q)];
   const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v, ...further], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
 }
@@ -120,14 +121,20 @@ export function sdpaBackward(
   const given = [g, q, k, v, results.output, results.logsumexp];
   const place = callOf("sdpaBackward", given);
   if (options.mask !== undefined) requireMasks([q, k], options, place);
-  const operands = [...given, ...(options.mask === undefined ? [] : [alignRight(addedMask(options.mask, q.dtype), q)])];
+  const operands = [...given, ...(options.mask === undefined ? [] : [biasOf(options.mask, q)])];
   const outputs = applyAll({ kind: "SdpaBackward", ...attributesOf(options, place) }, operands, place);
   return { dq: at(outputs, 0), dk: at(outputs, 1), dv: at(outputs, 2) };
 }
 
-/** Whether a mask of one dtype is exact in that of the operands. */
-function isHeldBy(mask: DType, dtype: DType): boolean {
-  return mask === "bool" || mask === dtype || dtypes[mask].bytes < dtypes[dtype].bytes;
+/** What the op adds to the scores. It refuses what it would have to round. */
+function biasOf(mask: TensorView, q: TensorView): TensorView {
+  return alignRight(addedMask(mask, takenDType(mask.dtype, q.dtype) ?? mask.dtype), q);
+}
+
+/** The dtype of the operands or of their sums, where a mask is exact in it. */
+function takenDType(mask: DType, dtype: DType): DType | null {
+  const isExact = (to: DType): boolean => mask === "bool" || mask === to || dtypes[mask].bytes < dtypes[to].bytes;
+  return [dtype, statisticsDType(dtype)].find(isExact) ?? null;
 }
 
 /** Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`. */

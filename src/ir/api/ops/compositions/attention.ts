@@ -33,7 +33,7 @@ export interface AttentionAttributes {
   readonly softCap?: number;
 }
 
-/** A mask as what is added to the scores, of their operands' dtype. */
+/** A mask as what is added to the scores. */
 export function addedMask(mask: TensorView, dtype: DType): TensorView {
   return inDType(mask.dtype === "bool" ? where(mask, 0, -Infinity) : mask, dtype);
 }

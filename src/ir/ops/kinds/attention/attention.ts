@@ -110,10 +110,11 @@ export function isBias(operand: readonly unknown[], q: readonly unknown[]): bool
 
 /** Throws `dtype-mismatch`, or `shape-mismatch` unless the tensor can be added to the scores [.., Lq, Lk]. */
 export function requireBias(bias: Tensor, q: Tensor, k: Tensor, place: Call): void {
-  if (bias.dtype !== q.dtype) {
+  const dtypesOfBias = [...new Set([q.dtype, statisticsDType(q.dtype)])];
+  if (!dtypesOfBias.includes(bias.dtype)) {
     reject(place, "dtype-mismatch", "the mask of attention has another dtype", {
       found: bias.dtype,
-      expected: q.dtype,
+      expected: dtypesOfBias.join(" or "),
       help: "convert it with cast",
     });
   }
