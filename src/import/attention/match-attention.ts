@@ -2,7 +2,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import type { BinaryOp, MatmulOp, Op } from "../../ir/ops/op.ts";
-import { accumulatorOf, type DType } from "../../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { type IndexForm, logicalForm, mapped, maskIn, uniform } from "../index-forms.ts";
 import { type AxisNumbers, axesAfter, axesBefore, type Extents, sizesOfTensor } from "./axes.ts";
@@ -83,6 +83,9 @@ function attentionOf(graph: MadeOps, product: MatmulOp, side: 0 | 1): MatchedAtt
   const isPaired = others.every((axis) => has(q, axis) && has(k, axis) === has(values.operand, axis));
   if (!isPaired || !has(k, key) || has(q, key)) return null;
   const rows = others.filter((axis) => !has(k, axis));
+  // What is hidden by a smaller number than others are would be seen beside these.
+  const isOrdered = (scores.hidden ?? -Infinity) <= absorbing || !scores.added.some((term) => mayHide(graph, term.id));
+  if (!isOrdered) return null;
   const { seen, conditions } = seenBy(graph, scores.conditions, { sizes, extents }, key, rows);
   const { dtype, mesh } = at(tensors, product.output);
   const [ownQ, ownK, ownV] = [q, k, values.operand].map((each) => traced(graph, each, dtype, extents));
@@ -233,6 +236,23 @@ export function traced(graph: MadeOps, operand: OperandAxes, dtype: DType, exten
     if (before === null) return found;
     current = { id: input, axes: before };
   }
+}
+
+/** From it on, numbers that are added are masks. */
+const low = -1e4;
+
+/** Whether what is added is made of such numbers. */
+export function mayHide({ tensors, makers }: MadeOps, first: TensorId): boolean {
+  const [seen, next] = [new Set<TensorId>(), [first]];
+  for (let id = next.pop(); id !== undefined; id = next.pop()) {
+    const op = makers.get(id);
+    if (op === undefined || seen.has(id) || dtypes[at(tensors, id).dtype].family !== "float") continue;
+    seen.add(id);
+    const numbers = [op.kind === "Full" ? op.value : null, "scalar" in op ? op.scalar?.text : null];
+    if (numbers.some((number) => number != null && Number(number) <= low)) return true;
+    next.push(...op.inputs);
+  }
+  return false;
 }
 
 interface SeenByRows {

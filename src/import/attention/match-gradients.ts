@@ -8,11 +8,10 @@
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { MatmulOp, Op } from "../../ir/ops/op.ts";
-import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 import { type AxisNumbers, axesAfter, axesBefore, sizesOfTensor } from "./axes.ts";
-import type { MatchedAttention } from "./match-attention.ts";
+import { type MatchedAttention, mayHide } from "./match-attention.ts";
 import { type MadeOps, type OperandAxes, operandsOf, rootOf, stretched } from "./match-softmax.ts";
 
 export type GradientName = "dq" | "dk" | "dv";
@@ -37,6 +36,7 @@ export function gradientsAt(
   ops: readonly Op[],
   attention: MatchedAttention,
 ): AttentionGradients | null {
+  // A logsumexp has too few digits for the probabilities of a row whose scores are all that low.
   if (attention.bias.added.some(({ id }) => mayHide(graph, id))) return null;
   const family = familyOf(graph, ops, attention);
   const within = new Set<Op>([...attention.within, ...family.within]);
@@ -53,23 +53,6 @@ export function gradientsAt(
     JSON.stringify(operand && rootOf(graph, operand, attention.extents));
   const areSame = cotangents.every((each) => text(each) === text(g));
   return g !== undefined && areSame ? { g, found, within } : null;
-}
-
-/** Below it, a logsumexp has too few digits for the probabilities of a row whose scores are all as low. */
-const low = -1e4;
-
-/** Whether what is added is made of such numbers, as masks are. */
-function mayHide({ tensors, makers }: MadeOps, first: TensorId): boolean {
-  const [seen, next] = [new Set<TensorId>(), [first]];
-  for (let id = next.pop(); id !== undefined; id = next.pop()) {
-    const op = makers.get(id);
-    if (op === undefined || seen.has(id) || dtypes[at(tensors, id).dtype].family !== "float") continue;
-    seen.add(id);
-    const numbers = [op.kind === "Full" ? op.value : null, "scalar" in op ? op.scalar?.text : null];
-    if (numbers.some((number) => number != null && Number(number) <= low)) return true;
-    next.push(...op.inputs);
-  }
-  return false;
 }
 
 interface Family {

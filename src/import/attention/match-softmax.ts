@@ -122,14 +122,14 @@ export function stretched({ tensors }: MadeOps, id: TensorId, axes: AxisNumbers)
   return axes.map((own, axis) => (shape[axis] === 1 ? [] : own));
 }
 
-/** The operand itself, or what it has its elements from, also in a narrower dtype. */
+/** The operand itself, or what it has its elements from, also in a narrower dtype, or stretched. */
 export function rootOf(graph: MadeOps, operand: OperandAxes, extents: Extents): OperandAxes {
   for (let current = operand; ;) {
     const op = graph.makers.get(current.id);
     const [input] = op?.inputs ?? [];
     if (op === undefined || input === undefined) return current;
     const before = axesBefore(op, current.axes, at(graph.tensors, input), extents);
-    if (before === null || op.kind === "Expand") return current;
+    if (before === null) return current;
     current = { id: input, axes: before };
   }
 }

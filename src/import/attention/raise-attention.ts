@@ -8,7 +8,7 @@
  * in any order of axes, with heads that share keys, and with a mask: it is known by its arithmetic, or is added, as other
  * terms of the scores are. Its gradients become `sdpaBackward`. Scores must be as wide as sums are, no other op may read what goes, and no annotation may place it.
  */
-import type { FusionBuilder } from "../../ir/api/fusion-builder.ts";
+import { type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
 import {
   add,
   cast,
@@ -26,6 +26,7 @@ import {
 import { inDType, keepAxes, wide } from "../../ir/api/ops/compositions/compose.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
+import { withoutDeadOps } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf, renamedOp } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at, once, pushTo } from "../../support/invariant.ts";
@@ -35,10 +36,10 @@ import { attentionAt, type Bias, type MatchedAttention, traced } from "./match-a
 import { type AttentionGradient, gradientsAt } from "./match-gradients.ts";
 import type { MadeOps, OperandAxes } from "./match-softmax.ts";
 
-/** Changes the ops of the builder. `madeFor`: makes tensors that come from where this one does. */
+/** Changes the ops of the builder, of which those that no output needs go where some attention is found. `madeFor`: makes tensors that come from where this one does. */
 export function raiseAttention(builder: FusionBuilder, madeFor: (id: TensorId, make: () => void) => void): void {
-  const all = [...builder.ops];
-  const graph = graphOf(builder);
+  const all = withoutDeadOps(snapshotFusion(builder)).ops;
+  const graph = graphOf({ ...builder, ops: [...all] });
   const names = new Map<TensorId, TensorId>();
   const masks = new Map<string, SdpaMask>();
   const makers = new Map(
