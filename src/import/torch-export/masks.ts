@@ -49,7 +49,8 @@ function conditionsOf(value: string, nodes: MaskNodes): readonly string[] {
     return isValue(given) ? [given.name] : [];
   });
   const isSame = operands.every((operand) => isCondition(operand, nodes) === isBool);
-  const isOpen = isSame && ((isBool && joins.test(node.target) && operands.length === 2) || stretches.test(node.target));
+  const isOpen =
+    isSame && ((isBool && joins.test(node.target) && operands.length === 2) || stretches.test(node.target));
   return isOpen && operands.length > 0 ? operands.flatMap((operand) => conditionsOf(operand, nodes)) : [value];
 }
 
