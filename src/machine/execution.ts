@@ -51,7 +51,7 @@ export interface Execution<Saved> extends Synchronisation {
 }
 
 /**
- * The data of eager transfers between the arrival of a rank and the end of its transfer (transfers/eager-arrival.ts).
+ * The data of eager transfers between the arrival of a rank and the end of its transfer (step.ts).
  */
 export interface Eager<Saved> {
   /** Whether the participant that arrives now lets its rank continue as early as its own result allows. */

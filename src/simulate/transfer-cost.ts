@@ -6,15 +6,14 @@
  *                                          between hosts   as the collective over n ranks, of 1 / k of the bytes:
  *                                                          each device sends its part
  */
-import { allRanksOf } from "../commands/collectives.ts";
+import { allRanksOf, collectives } from "../commands/collectives.ts";
 import type { Transfer } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { commandBytes, groupBytes } from "../trace/command-work.ts";
-import { type Assume, assumedErrors } from "./assumption.ts";
-import type { BetweenHosts, MachineProfile, Timing } from "./machine-profile.ts";
+import { type Assume, assumedErrors, doublings } from "./assumption.ts";
+import type { BetweenHosts, MachineProfile, Timing, TransferTimings } from "./machine-profile.ts";
 import { timed } from "./interpolate.ts";
-import { timingsOfTransfer, type Wanted } from "./transfer-timings.ts";
 
 export interface TransferCost {
   /** Microseconds, if no other transfer uses the network interface. */
@@ -88,4 +87,76 @@ function cached(make: (wanted: Wanted) => readonly Timing[]): (wanted: Wanted) =
     known.set(key, timings);
     return timings;
   };
+}
+
+// The times of transfers. A team of another size than the measured ones gets the times of the nearest, scaled. A ring of
+// D ranks takes D - 1 steps, so the time of a small transfer grows with D - 1. In these steps a rank moves (D - 1) / D of
+// the bytes, except where a root sends or gets a whole tensor. Between hosts, with one rank on each, NCCL goes by trees
+// (Allreduce, Broadcast) and by PAT (Allgather and ReduceScatter, since NCCL 2.23), whose steps grow with log2 D.
+
+/** The transfers whose times are wanted. */
+type Wanted = Pick<TransferTimings, "type" | "ranks">;
+
+/** Those of the type, or of the type that stands for it. Says what was assumed. */
+export function timingsOfTransfer(
+  transfers: readonly TransferTimings[],
+  wanted: Wanted,
+  assume: Assume,
+  unit: "ranks" | "hosts" = "ranks",
+): readonly Timing[] {
+  const { type, ranks } = wanted;
+  const alike = (other: TransferTimings["type"]): readonly TransferTimings[] =>
+    transfers.filter((each) => each.type === other);
+  const own = alike(type);
+  const stand = own.length > 0 || type === "group" ? own : alike(collectives[type].timedLike);
+  const nearest = (stand.length > 0 ? stand : transfers).toSorted(
+    (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
+  );
+  const used = at(nearest, 0);
+  const scale = scaleOf(wanted, used, unit);
+  const [asked, taken] = [transferText(wanted, unit), transferText(used, unit)];
+  if (asked !== taken) {
+    const error = Math.hypot(
+      used.type === type ? 0 : assumedErrors.otherCollective,
+      assumedErrors.otherTeam * doublings(ranks, used.ranks),
+    );
+    const how = scale === null ? "" : `, ${scaleText(scale)}`;
+    assume({ text: `${asked} is timed as ${taken}${how}`, of: "transfers", error });
+  }
+  return scale === null ? used.timings : scaled(used.timings, scale);
+}
+
+interface Scale {
+  readonly latency: number;
+  /** Of the time that grows with the bytes. */
+  readonly bytes: number;
+}
+
+/** Null for equal sizes, for groups, and for a team of one, which has no steps. */
+function scaleOf({ type, ranks }: Wanted, used: Wanted, unit: string): Scale | null {
+  if (type === "group" || used.type === "group" || ranks === used.ranks || ranks < 2 || used.ranks < 2) return null;
+  const { reads, writes, splitsInput, splitsOutput } = collectives[type];
+  const isShared = splitsInput || splitsOutput || (reads === "all" && writes === "all");
+  const part = (size: number): number => (isShared ? (size - 1) / size : 1);
+  const latency = unit === "hosts" ? Math.log2(ranks) / Math.log2(used.ranks) : (ranks - 1) / (used.ranks - 1);
+  return { latency, bytes: part(ranks) / part(used.ranks) };
+}
+
+/** The time of the smallest transfer that was measured is latency. */
+function scaled(timings: readonly Timing[], { latency, bytes }: Scale): readonly Timing[] {
+  const least = at(timings, 0).microseconds;
+  return timings.map((timing) => ({
+    ...timing,
+    microseconds: least * latency + (timing.microseconds - least) * bytes,
+  }));
+}
+
+function scaleText({ latency, bytes }: Scale): string {
+  const times = (factor: number): string => String(Number(factor.toFixed(2)));
+  return `with ${times(latency)} times its latency and ${times(bytes)} times its time per byte`;
+}
+
+function transferText({ type, ranks }: Wanted, unit: string): string {
+  const where = unit === "hosts" ? " between hosts" : "";
+  return type === "group" ? `a group of sends and receives${where}` : `${type} over ${ranks} ${unit}`;
 }

@@ -15,7 +15,7 @@ import {
 import type { Assumption } from "../../src/simulate/assumption.ts";
 import { gemmCosts } from "../../src/simulate/gemm-cost.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
-import { timingsOfTransfer } from "../../src/simulate/transfer-timings.ts";
+import { timingsOfTransfer } from "../../src/simulate/transfer-cost.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
 import { reasonText } from "../../src/support/wording.ts";
 import { roundProfile } from "./profile.ts";

@@ -9,20 +9,29 @@
 import { call, reject } from "../../ir/ops/call.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
-import type { Tensor } from "../../ir/domain.ts";
+import { type Tensor, allocationSize, type TensorId } from "../../ir/domain.ts";
 import { layout, layoutOf, sameLayout } from "../../ir/layout.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
-import type { HostProgram } from "../../host/nodes.ts";
+import type { HostProgram, ExprId, P2PCommunication } from "../../host/nodes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import { at } from "../../support/invariant.ts";
+import { at, makeId, invariant } from "../../support/invariant.ts";
 import type { SavePolicy } from "../split-backward.ts";
-import { placeTransfers, transferName } from "./place-transfers.ts";
-import { beginRank, deliver, finishRank, hand, type PipelinedRank, appendPass, sumUp } from "./rank-program.ts";
+import { placeTransfers, transferName, type StageTransfer } from "./place-transfers.ts";
+import {
+  beginRank,
+  deliver,
+  finishRank,
+  hand,
+  type PipelinedRank,
+  appendPass,
+  sumUp,
+  tensorFor,
+} from "./rank-program.ts";
 import type { PipelineOrder, PipelineStep } from "./orders.ts";
-import { requireOrder } from "./require-order.ts";
 import { type PipelineStage, stagePrograms } from "./stage-programs.ts";
-import { receive, send, waitForReceived, waitForSent } from "./transfers.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { addCopy } from "../../passes/routes/layouts.ts";
 
 export interface PipelineRequest {
   readonly devices: number;
@@ -128,4 +137,132 @@ function areAlike(sent: Tensor, taken: Tensor): boolean {
   if (from === null || to === null || sent.dtype !== taken.dtype || from.axes.length !== to.axes.length) return false;
   const isSized = from.axes.every(({ extent }, axis) => sameScalar(extent, at(to.axes, axis).extent));
   return isSized && sameLayout(layout(to.mesh, from.axes, from.pending), to);
+}
+
+// What must hold of a pipeline's order before host programs can be built. Whether ranks wait for each other is not it.
+
+function stepText({ stage, microBatch, pass }: PipelineStep): string {
+  return `${pass} of micro-batch ${microBatch} in stage ${stage}`;
+}
+
+/**
+ * The rank of each stage, and the number of micro-batches. Each stage is on one rank, and has a forward pass and then a
+ * backward pass, or its two parts in turn, of each micro-batch. Throws `bad-argument`.
+ */
+function requireOrder(order: PipelineOrder): {
+  readonly owners: readonly number[];
+  readonly microBatches: number;
+} {
+  const steps = order.flatMap((list, rank) => list.map((step, position) => ({ ...step, rank, position })));
+  const count = (numbers: readonly number[]): number => Math.max(0, ...numbers.map((each) => each + 1));
+  const stages = count(steps.map(({ stage }) => stage));
+  const microBatches = count(steps.map(({ microBatch }) => microBatch));
+  const owners = new Map(steps.map(({ stage, rank }) => [stage, rank]));
+  const seen = new Map<string, string[]>();
+  for (const step of steps) {
+    const { stage, microBatch, pass, rank, position } = step;
+    const key = `${stage} ${microBatch}`;
+    const before = [...(seen.get(key) ?? []), pass].join(", ");
+    seen.set(key, before.split(", "));
+    const isNext = ["forward", "forward, backward", "forward, inputGradient", "forward, inputGradient, weightGradient"];
+    if (owners.get(stage) === rank && isNext.includes(before)) continue;
+    const other = owners.get(stage) === rank ? null : owners.get(stage);
+    refuse(
+      `rank ${rank}, step ${position}: ${stepText(step)}`,
+      other === null ? `${before} of this micro-batch` : `steps of stage ${stage} on rank ${other}, too`,
+    );
+  }
+  for (let stage = 0; stage < stages; stage++) {
+    for (let microBatch = 0; microBatch < microBatches; microBatch++) {
+      const own = seen.get(`${stage} ${microBatch}`) ?? [];
+      if (own.includes("backward") || own.includes("weightGradient")) continue;
+      const where = owners.get(stage);
+      const missing = own.length === 0 ? "forward" : own.includes("inputGradient") ? "weightGradient" : "backward";
+      refuse(
+        `${where === undefined ? "" : `rank ${where}: `}${stepText({ stage, microBatch, pass: missing })}`,
+        "no such step",
+      );
+    }
+  }
+  if (stages === 0) refuse("the lists", "no steps");
+  return { owners: Array.from({ length: stages }, (_, stage) => at([owners.get(stage) ?? 0], 0)), microBatches };
+}
+
+function refuse(where: string, found: string): never {
+  reject(call("pipeline", { code: "{ order }" }), "bad-argument", `the order of the pipeline is not one at ${where}`, {
+    found,
+    expected:
+      "each stage on one rank: forward, then backward, or inputGradient and weightGradient, of each micro-batch",
+    help: "correct the list of the rank, or take one of pipelineOrders",
+  });
+}
+
+// Sends and receives between the stages of a pipeline. A send is waited for before its memory is used again.
+
+function receive(program: PipelinedRank, transfer: StageTransfer): void {
+  const { stages, body, posts } = program;
+  const { x, dy } = at(stages, transfer.stage);
+  const buffer = tensorFor(program, transfer, transfer.kind === "forward" ? x : dy);
+  const size = allocationSize(at(program.tensors, buffer));
+  body.push({ kind: "Allocate", tensor: buffer, memory: "global", size, zeroInit: false, fresh: false });
+  posts.set(transferName(transfer), post(program, transfer, "recv", buffer));
+}
+
+/** Does nothing if the step takes nothing from another rank. */
+function waitForReceived(program: PipelinedRank, { stage, microBatch, pass }: PipelineStep): void {
+  if (pass === "weightGradient") return;
+  const kind = pass === "forward" ? "forward" : "backward";
+  waitFor(program, program.posts.get(transferName({ kind, stage, microBatch })));
+}
+
+function send(program: PipelinedRank, transfer: StageTransfer): void {
+  const { stages, sends } = program;
+  const stage = transfer.kind === "forward" ? transfer.stage - 1 : transfer.stage + 1;
+  const { y, dx } = at(stages, stage);
+  const result = transfer.kind === "forward" ? y : dx;
+  invariant(result !== null, "only the first stage has no gradient of its input", transfer);
+  const buffer = tensorFor(program, { stage, microBatch: transfer.microBatch }, result);
+  sends.set(transferName(transfer), post(program, transfer, "send", buffer));
+}
+
+/** Does nothing if it is waited for already, or was not sent. */
+function waitForSent(program: PipelinedRank, name: string): void {
+  waitFor(program, program.sends.get(name));
+  program.sends.delete(name);
+}
+
+function waitFor({ body }: PipelinedRank, target: ExprId | undefined): void {
+  if (target !== undefined) body.push({ kind: "Wait", target });
+}
+
+/** Each device sends to its counterpart, the one at its place in the other mesh. */
+function post(
+  program: PipelinedRank,
+  transfer: StageTransfer,
+  type: P2PCommunication["type"],
+  buffer: TensorId,
+): ExprId {
+  const { rank, stages, remote, body, late } = program;
+  const sender = transfer.kind === "forward" ? transfer.stage - 1 : transfer.stage + 1;
+  const [from, to] = [at(stages, sender), at(stages, transfer.stage)];
+  const position = (type === "send" ? from : to).mesh.devices.indexOf(rank);
+  const [root, receiver] = [at(from.mesh.devices, position), at(to.mesh.devices, position)];
+  const id = makeId<ExprId>(program.exprCount++);
+  if (late) {
+    const peer = constant(type === "send" ? receiver : root);
+    body.push({ kind: "P2PCommunication", id, type, buffer, peer, backend: "nccl" });
+    return id;
+  }
+  // The other side's tensor, which this rank does not have.
+  const side = type === "send" ? to : from;
+  const key = `${transfer.kind} ${transfer.stage} ${type}`;
+  const theirs =
+    transfer.kind === "forward" ? (type === "send" ? side.x : side.y) : type === "send" ? side.dy : side.dx;
+  const other = remote.get(key) ?? addCopy(program, side.tensorOf(theirs ?? side.x)).id;
+  remote.set(key, other);
+  const [input, output] = type === "send" ? [buffer, other] : [other, buffer];
+  const team = [root, receiver];
+  const ends = { input, output, team, root: constant(0) };
+  body.push({ kind: "Communication", id, type: "SendRecv", ...ends, reduceOp: null, backend: "nccl" });
+  return id;
 }

@@ -1,7 +1,7 @@
 /** Compiles every candidate schedule of a program and simulates it on the machine of a measured profile. */
 import type { Program } from "../../commands/program.ts";
-import { type AnyCompilation, type CompileOptions, loweringOf } from "../../compile/compile.ts";
-import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { type AnyCompilation, type CompileOptions, loweringOf, compile } from "../../compile/compile.ts";
+import { type Lowered, type ProgramSource, classesOf, isFusionSource, lowerAll } from "../../compile/lower-all.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { optionPlace, optionText } from "../../compile/options/resolve.ts";
 import { type Rescheduler, rescheduler } from "../../compile/reschedule.ts";
@@ -20,11 +20,15 @@ import {
   libraryLoops,
   type ScheduleCandidate,
   serial,
+  candidateStreams,
 } from "./candidates.ts";
-import { candidateCompiler } from "./compile-candidates.ts";
 import { type Considered, correction, marginToSerial } from "./decide.ts";
 import { communicates } from "./peer-traffic.ts";
 import { type ChoiceCombination, type Root, searchSchedules } from "./search.ts";
+import { resolveLoweringOptions } from "../../compile/lower.ts";
+import { walk } from "../../host/traverse.ts";
+import { streamAxis } from "../../ir/stream.ts";
+import { getOrMake } from "../../support/invariant.ts";
 
 /**
  * Given lowering options restrict the choice. `streams` and `schedule` are chosen, so giving them is a `bad-option`.
@@ -258,4 +262,47 @@ function finished(state: number): number {
   left = Math.imul(left ^ (left >>> 16), 0x85ebca6b);
   left = Math.imul(left ^ (left >>> 13), 0xc2b2ae35);
   return (left ^ (left >>> 16)) >>> 0;
+}
+
+// Compiles a source under candidates. What some of them have in common is made once: they are lowered alike if they
+// differ only in options of loops that the source does not have, and recorded alike if nothing copies point to point.
+
+/** Throws what lowering, record and link throw. */
+type CompileCandidate = (candidate: Pick<ScheduleCandidate, "lowering" | "schedule">) => AnyCompilation;
+
+/** `given`: options of all candidates. */
+function candidateCompiler(source: ProgramSource | Lowered, given: CompileOptions): CompileCandidate {
+  const hasStreams = isFusionSource(source) && source.data().tensors.some((tensor) => streamAxis(tensor) !== null);
+  const allLowered = new Map<string, OnceLowered>();
+  const allCompiled = new Map<string, AnyCompilation>();
+  return ({ lowering, schedule }) => {
+    const options: CompileOptions = { ...given, ...lowering, streams: candidateStreams, schedule, verify: "off" };
+    const { devices } = options;
+    const own = loweringOf(options);
+    const key = isFusionSource(source) ? loweringKey(resolveLoweringOptions(own), hasStreams) : "given";
+    const once = getOrMake(allLowered, key, () => onceLowered(lowerAll(source, { devices, ...own })));
+    const { lowered, copiesPointToPoint } = once;
+    const recordedAs = JSON.stringify([key, copiesPointToPoint ? (options.protocol ?? null) : null, schedule]);
+    const compiled = getOrMake(allCompiled, recordedAs, () => compile(lowered, options));
+    return { ...compiled, options: { ...compiled.options, ...options } };
+  };
+}
+
+interface OnceLowered {
+  readonly lowered: Lowered;
+  readonly copiesPointToPoint: boolean;
+}
+
+function onceLowered(lowered: Lowered): OnceLowered {
+  const isPointToPoint = classesOf(lowered).some(({ host }) =>
+    walk(host.body).some(({ kind }) => kind === "P2PCommunication"),
+  );
+  return { lowered, copiesPointToPoint: isPointToPoint };
+}
+
+/** Equal for options under which a Fusion has the same host programs. */
+function loweringKey(options: LoweringOptions, hasStreams: boolean): string {
+  const { overlap, p2p, protocol, interStreamSync, ...others } = options;
+  const hasLoops = (hasStreams && overlap) || options.deviceLoops;
+  return JSON.stringify([others, hasStreams ? overlap : null, hasLoops ? { p2p, protocol, interStreamSync } : null]);
 }

@@ -3,12 +3,12 @@
  * caller's stream, and a loop that runs one chunk per iteration. In a single loop, a worker would wait for the caller's
  * stream after that stream has waited for the previous worker, and the chunks would run one after the other.
  */
-import type { Statement, StreamId } from "../../../host/nodes.ts";
+import type { Statement, StreamId, HostUnit, PostOnStream, UnitId } from "../../../host/nodes.ts";
 import { isOp } from "../../../host/traverse.ts";
-import { allocationSize, type IterDomain, type TensorId } from "../../../ir/domain.ts";
+import { allocationSize, type IterDomain, type TensorId, isDID, type Tensor } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { at } from "../../../support/invariant.ts";
+import { binary, constant, named, type Scalar, printScalar, symbol } from "../../../ir/scalar/scalar.ts";
+import { at, makeId, invariant } from "../../../support/invariant.ts";
 import type { PassContext } from "../../pass.ts";
 import { backendOfTeam, decided, sliceOfRank } from "../../rank-class.ts";
 import { isOnDevice } from "../../routes/layouts.ts";
@@ -25,8 +25,12 @@ import {
   teamPositions,
 } from "./loop-context.ts";
 import { pointToPointStatements } from "./point-to-point-statements.ts";
-import { createSlicer, onChunk, withoutLoopedAxis } from "./slicer.ts";
-import { unitStatements } from "./unit-chunks.ts";
+import { createSlicer, onChunk, withoutLoopedAxis, chunkModel, countedAs } from "./slicer.ts";
+import { cutOf } from "../../../ir/parts.ts";
+import { constantValue } from "../../../ir/scalar/fold.ts";
+import type { Chunks } from "../../../ir/stream.ts";
+import { type ModelledAxis, redomain, type TensorEdit } from "../../edit/tensor-edit.ts";
+import { slicedTensors } from "../looped-axis.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
@@ -165,4 +169,105 @@ function rangesStatements(
     },
     { kind: "Wait", target: id },
   ];
+}
+
+// One iteration of a host unit: the unit on chunks of its inputs and outputs. Its Fusion sees the extent of a chunk: a
+// new symbol, which each run takes from the chunk, unless all chunks are known to have one size.
+
+function unitStatements(
+  post: PostOnStream,
+  { read, made, chunks, counted }: LoopMember,
+  { slicer, edit }: LoopContext,
+): readonly Statement[] {
+  const axes = made.map((axis) => {
+    invariant(axis !== null, "a unit completes a chunk of each output", post);
+    return axis;
+  });
+  const unit = chunkUnit(edit, post, axes, chunks, counted.extent);
+  const bindings: Statement[] = [];
+  const chunkOf = (id: TensorId, axis: IterDomain | null): TensorId => {
+    if (axis === null) return id;
+    const { slice, binding } = slicer.chunk(id, axis);
+    bindings.push(...binding);
+    return slice;
+  };
+  const inputs = post.inputs.map((id, i) => chunkOf(id, read[i] ?? null));
+  const outputs = post.outputs.map((id, i) => chunkOf(id, at(axes, i)));
+  return [...bindings, { kind: "PostOnStream", unit, inputs, outputs }];
+}
+
+/** The unit on chunks. It replaces the whole unit, unless another statement posts that too. */
+function chunkUnit(
+  edit: LoopEdit,
+  post: PostOnStream,
+  made: readonly IterDomain[],
+  chunks: Chunks | null,
+  counted: Scalar,
+): UnitId {
+  const whole = at(edit.units, post.unit);
+  const sliced = slicedTensors(post, made, chunks, edit);
+  const extentOf = chunkExtents(edit, whole, chunks);
+  const tensors: TensorEdit = {
+    tensors: [...whole.fusion.tensors],
+    iterDomainCount: whole.fusion.iterDomainCount,
+  };
+  for (const [id, own] of sliced) {
+    const axis = countedAs(own, counted);
+    const tensor = at(tensors.tensors, id);
+    const cut = chunks ?? { parts: axis.extent, within: [] };
+    redomain(tensors, tensor, chunkAxes(tensor, axis, cut, extentOf(id, axis)));
+  }
+  const ops = whole.fusion.ops.map((op) => {
+    const [input] = op.inputs;
+    const axis = input === undefined ? undefined : sliced.get(input);
+    return input === undefined || axis === undefined
+      ? op
+      : onChunk(op, axis, at(whole.fusion.tensors, input), at(tensors.tensors, input));
+  });
+  const fusion = {
+    ...whole.fusion,
+    ...tensors,
+    ops,
+    scalarCount: Math.max(whole.fusion.scalarCount, edit.scalarCount),
+  };
+  const id = edit.shared.has(post.unit) ? makeId<UnitId>(edit.units.length) : post.unit;
+  edit.units[id] = { ...whole, id, fusion };
+  return id;
+}
+
+/**
+ * The extent of an iteration's part of an axis: 1 for an index of a whole axis, the size of all chunks if they are alike
+ * on all devices, or a new symbol for each extent that is cut.
+ */
+function chunkExtents(
+  edit: LoopEdit,
+  { fusion }: HostUnit,
+  chunks: Chunks | null,
+): (tensor: TensorId, axis: IterDomain) => Scalar {
+  if (chunks === null) return () => constant(1);
+  const symbols = new Map<string, Scalar>();
+  const parts = constantValue(chunks.parts);
+  return (id, axis) => {
+    const size = constantValue(axis.extent);
+    const devices = cutOf(at(fusion.tensors, id).domain, axis).parts.reduce(
+      (product, own) => (isDID(own.type) ? product * (constantValue(own.extent) ?? 0) : product),
+      1,
+    );
+    const isEven = size !== null && parts !== null && size % (parts * devices) === 0;
+    if (isEven) return constant(size / parts);
+    // One device's one chunk has the element.
+    if (size === 1) return constant(1);
+    const key = printScalar(axis.extent);
+    const known = symbols.get(key) ?? symbol(`i${edit.scalarCount++}`);
+    symbols.set(key, known);
+    return known;
+  };
+}
+
+/** The axes of a tensor of the unit with `axis` of an iteration's extent, and no Stream. */
+function chunkAxes(tensor: Tensor, axis: IterDomain, chunks: Chunks, extent: Scalar): readonly ModelledAxis[] {
+  return tensor.domain.logical.map((own): ModelledAxis => {
+    if (own.id !== axis.id) return { axis: own, model: cutOf(tensor.domain, own) };
+    return { axis: { ...own, extent, parallelType: "Serial" }, model: chunkModel(tensor, axis, chunks).model };
+  });
 }
