@@ -3,9 +3,9 @@
  * result needs, and which slices make up each result.
  */
 import { collectives, type CollectiveType, type SlicedType } from "../host/collectives.ts";
-import { keysOf } from "../support/invariant.ts";
-import type { Collective } from "./command.ts";
-import { partOf, type View } from "./view.ts";
+import { at, keysOf } from "../support/invariant.ts";
+import type { Collective, Transfer } from "./command.ts";
+import { partOf, sameNumbers, sameView, type View } from "./view.ts";
 
 // For layers that do not import src/host.
 export {
@@ -25,6 +25,47 @@ export const collectiveTypes: readonly CollectiveType[] = keysOf(collectives).fi
 /** The ranks that take part, also those that a Program of one replica lacks. */
 export function allRanksOf({ team, wholeTeam = team }: Collective): readonly number[] {
   return wholeTeam;
+}
+
+/** The views of one rank's half of a transfer. */
+export function transferViews(operation: Transfer["operation"]): readonly View[] {
+  if (operation.kind === "group") return operation.ops.map(({ view }) => view);
+  return [operation.input, operation.output].filter((view) => view !== null);
+}
+
+/**
+ * Whether two halves of transfers are equal, where views are by `isSame`, and a rank of the first is `imageOf` it in the
+ * second.
+ */
+export function sameOperation(
+  a: Transfer["operation"],
+  b: Transfer["operation"],
+  isSame: (own: View, image: View) => boolean = sameView,
+  imageOf: ((rank: number) => number) | null = null,
+): boolean {
+  if (a.kind === "group")
+    return (
+      b.kind === "group" &&
+      a.ops.length === b.ops.length &&
+      a.ops.every(({ type, peer, view }, i) => {
+        const other = at(b.ops, i);
+        return type === other.type && (imageOf?.(peer) ?? peer) === other.peer && isSame(view, other.view);
+      })
+    );
+  const sameRanks = (own: readonly number[], image: readonly number[]): boolean =>
+    sameNumbers(imageOf === null ? own : own.map(imageOf), image);
+  const sameSide = (own: View | null, image: View | null): boolean =>
+    own === null || image === null ? own === image : isSame(own, image);
+  return (
+    b.kind === "collective" &&
+    a.type === b.type &&
+    a.root === b.root &&
+    a.reduceOp === b.reduceOp &&
+    sameRanks(a.team, b.team) &&
+    sameRanks(allRanksOf(a), allRanksOf(b)) &&
+    sameSide(a.input, b.input) &&
+    sameSide(a.output, b.output)
+  );
 }
 
 /** Whether all ranks get the same result, which one of them can combine for the others. */

@@ -4,7 +4,7 @@
  * share bytes do so at equal distances.
  */
 import type { BufferRef } from "../commands/buffer.ts";
-import { allRanksOf } from "../commands/collectives.ts";
+import { sameOperation } from "../commands/collectives.ts";
 import type { Command, Origin, Transfer } from "../commands/command.ts";
 import { createListWriter } from "../commands/list-writer.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../commands/program.ts";
@@ -95,13 +95,11 @@ function sameCommand({ buffers, slots, events }: Numbers, a: Command, b: Command
     own.offset === image.offset && buffers.pair(own.buffer, image.buffer);
   const sameRefs = (own: readonly BufferRef[], image: readonly BufferRef[]): boolean =>
     own.length === image.length && own.every((ref, i) => sameRef(ref, at(image, i)));
-  const sameView = (own: View | null, image: View | null): boolean =>
-    own === null || image === null
-      ? own === image
-      : sameRef(own, image) &&
-        own.dtype === image.dtype &&
-        sameNumbers(own.shape, image.shape) &&
-        sameNumbers(own.strides, image.strides);
+  const sameSide = (own: View, image: View): boolean =>
+    sameRef(own, image) &&
+    own.dtype === image.dtype &&
+    sameNumbers(own.shape, image.shape) &&
+    sameNumbers(own.strides, image.strides);
   switch (a.kind) {
     case "recordEvent":
     case "waitEvent":
@@ -122,31 +120,11 @@ function sameCommand({ buffers, slots, events }: Numbers, a: Command, b: Command
         sameRefs(a.outputs, b.outputs)
       );
     case "copy":
-      return b.kind === "copy" && sameView(a.source, b.source) && sameView(a.destination, b.destination);
-    case "transfer": {
-      if (b.kind !== "transfer" || a.communicator !== b.communicator) return false;
-      const [own, image] = [a.operation, b.operation];
-      if (own.kind === "group") {
-        return (
-          image.kind === "group" &&
-          own.ops.length === image.ops.length &&
-          own.ops.every(({ type, peer, view }, i) => {
-            const other = at(image.ops, i);
-            return type === other.type && peer === other.peer && sameView(view, other.view);
-          })
-        );
-      }
+      return b.kind === "copy" && sameSide(a.source, b.source) && sameSide(a.destination, b.destination);
+    case "transfer":
       return (
-        image.kind === "collective" &&
-        own.type === image.type &&
-        own.root === image.root &&
-        own.reduceOp === image.reduceOp &&
-        sameNumbers(own.team, image.team) &&
-        sameNumbers(allRanksOf(own), allRanksOf(image)) &&
-        sameView(own.input, image.input) &&
-        sameView(own.output, image.output)
+        b.kind === "transfer" && a.communicator === b.communicator && sameOperation(a.operation, b.operation, sameSide)
       );
-    }
     default:
       return unreachable(a);
   }

@@ -9,6 +9,7 @@
  * layer further, and each layer that is new must refer as the one after or before it does.
  */
 import type { BufferId, BufferRef } from "../commands/buffer.ts";
+import { transferViews } from "../commands/collectives.ts";
 import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import type { View } from "../commands/view.ts";
@@ -204,12 +205,8 @@ function operandsOf(command: Command): readonly BufferRef[] {
       return [...command.inputs, ...command.outputs];
     case "copy":
       return [command.source, command.destination];
-    case "transfer": {
-      const { operation } = command;
-      return operation.kind === "group"
-        ? operation.ops.map(({ view }) => view)
-        : [operation.input, operation.output].filter((view) => view !== null);
-    }
+    case "transfer":
+      return transferViews(command.operation);
     case "alloc":
     case "free":
       return [{ buffer: command.buffer, offset: 0 }];

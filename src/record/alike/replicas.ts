@@ -6,7 +6,8 @@
  * (verify/classes/README.md).
  */
 import type { CommandList, UnlinkedCommand } from "../../commands/command-list.ts";
-import type { Collective, PointToPointGroup, Transfer } from "../../commands/command.ts";
+import { sameOperation } from "../../commands/collectives.ts";
+import type { Collective, Transfer } from "../../commands/command.ts";
 import { sameNumbers, sameView, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { Alike, RankView } from "./alike.ts";
@@ -118,44 +119,22 @@ function commandOn({ alike, list, k }: RankOf, index: number): UnlinkedCommand {
 /** Whether the second rank does what the first does, with other ranks that are `by` further on. */
 function isMoved(a: RankOf, b: RankOf, by: number): boolean {
   const { alike, list, moves } = a;
+  const moved = (rank: number): number => rank + by;
   return (
     list === b.list &&
     moves.every((own) => own[a.k] === own[b.k]) &&
     alike.peers.every((peers) => at(peers, a.k) + by === peers[b.k]) &&
     alike.collectives.every((collectiveOn) =>
-      isMovedOperation(collectiveOn(a.k).operation, collectiveOn(b.k).operation, by),
+      sameOperation(collectiveOn(a.k).operation, collectiveOn(b.k).operation, sameView, moved),
     ) &&
     [...alike.varying.keys()].every((index) => {
       const [own, other] = [commandOn(a, index), commandOn(b, index)];
       if (isMeeting(own) && isWider(own.operation, by))
         return isMeeting(other) && sameViews(own.operation, other.operation);
       return own.kind === "transfer" && other.kind === "transfer"
-        ? isMovedOperation(own.operation, other.operation, by)
+        ? sameOperation(own.operation, other.operation, sameView, moved)
         : JSON.stringify(own) === JSON.stringify(other);
     })
-  );
-}
-
-type Operation = Collective | PointToPointGroup;
-
-function isMovedOperation(own: Operation, other: Operation, by: number): boolean {
-  if (own.kind === "group") {
-    return (
-      other.kind === "group" &&
-      own.ops.length === other.ops.length &&
-      own.ops.every(({ type, peer, view }, i) => {
-        const image = at(other.ops, i);
-        return image.type === type && image.peer === peer + by && sameView(view, image.view);
-      })
-    );
-  }
-  return (
-    other.kind === "collective" &&
-    own.type === other.type &&
-    own.root === other.root &&
-    own.team.length === other.team.length &&
-    own.team.every((rank, i) => rank + by === other.team[i]) &&
-    sameViews(own, other)
   );
 }
 

@@ -256,52 +256,42 @@ export function createClocks(chainCount: number): Clocks {
 
 // Growing typed arrays, and lists of numbers stored consecutively: the building blocks of the verifier's tables.
 
-/** A list of 32-bit integers. */
-interface IntList {
+type Numbers = Int32Array | Float64Array;
+
+interface NumberList<A extends Numbers> {
   readonly length: number;
   push(value: number): void;
   /** The pushed values, in a new array. */
-  toArray(): Int32Array;
+  toArray(): A;
 }
 
-export function createIntList(): IntList {
-  let values = new Int32Array(64);
+/** A list of 32-bit integers. */
+export function createIntList(): NumberList<Int32Array> {
+  return createList((length) => new Int32Array(length));
+}
+
+/** A list of numbers of any size. */
+export function createFloatList(): NumberList<Float64Array> {
+  return createList((length) => new Float64Array(length));
+}
+
+function createList<A extends Numbers>(make: (length: number) => A): NumberList<A> {
+  let values = make(64);
   let length = 0;
+  const copied = (size: number): A => {
+    const copy = make(size);
+    copy.set(values.subarray(0, size));
+    return copy;
+  };
   return {
     get length() {
       return length;
     },
     push: (value) => {
-      if (length === values.length) {
-        const larger = new Int32Array(2 * length);
-        larger.set(values);
-        values = larger;
-      }
+      if (length === values.length) values = copied(2 * length);
       values[length++] = value;
     },
-    toArray: () => values.slice(0, length),
-  };
-}
-
-/** A list of numbers of any size. */
-interface FloatList {
-  push(value: number): void;
-  toArray(): Float64Array;
-}
-
-export function createFloatList(): FloatList {
-  let values = new Float64Array(64);
-  let length = 0;
-  return {
-    push: (value) => {
-      if (length === values.length) {
-        const larger = new Float64Array(2 * length);
-        larger.set(values);
-        values = larger;
-      }
-      values[length++] = value;
-    },
-    toArray: () => values.slice(0, length),
+    toArray: () => copied(length),
   };
 }
 

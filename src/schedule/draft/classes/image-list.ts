@@ -3,7 +3,8 @@
  * there, by the symmetry of the Program before the rewrite (src/verify/classes/README.md).
  */
 import type { BufferId, BufferRef } from "../../../commands/buffer.ts";
-import type { Collective, Command, PointToPointGroup, StreamInfo } from "../../../commands/command.ts";
+import { transferViews } from "../../../commands/collectives.ts";
+import type { Command, StreamInfo } from "../../../commands/command.ts";
 import type { Kernel, Operand } from "../../../commands/kernel.ts";
 import { createListWriter } from "../../../commands/list-writer.ts";
 import type { RankProgram } from "../../../commands/program.ts";
@@ -335,15 +336,10 @@ function operandsMoved({ before, image, kernels }: Lists, position: number): rea
     ];
   }
   if (command.kind === "transfer" && other.kind === "transfer") {
-    const [own, theirs] = [viewsOf(command.operation), viewsOf(other.operation)];
+    const [own, theirs] = [transferViews(command.operation), transferViews(other.operation)];
     return own.map((view, i) => movedRef(view, at(theirs, i), view));
   }
   return [];
-}
-
-function viewsOf(operation: Collective | PointToPointGroup): readonly View[] {
-  if (operation.kind === "group") return operation.ops.map(({ view }) => view);
-  return [operation.input, operation.output].filter((view) => view !== null);
 }
 
 /** The byte after the last one of an operand that begins at `offset`. */

@@ -1,8 +1,9 @@
 /** Linked transfers: their participants are the commands of the ranks, and the halves fit by link's own checks. */
 import { disagreement, unfitViews, viewMismatch } from "../../../commands/link/match/problems.ts";
 import { linkedCommandAt, commandCount, type LinkedTransfer, type Program } from "../../../commands/program.ts";
-import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/command.ts";
-import { sameNumbers, sameView, type View } from "../../../commands/view.ts";
+import { sameOperation } from "../../../commands/collectives.ts";
+import type { PointToPoint } from "../../../commands/command.ts";
+import { sameNumbers } from "../../../commands/view.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { demand, isCount } from "./demand.ts";
@@ -24,7 +25,12 @@ export function checkTransfer(program: Program, transfer: LinkedTransfer, id: nu
       transfer.communicator,
       posted.communicator,
     );
-    demand(sameOperation(operation, posted.operation), `${place}.operation`, operation, "the operation of its command");
+    demand(
+      operation === posted.operation || sameOperation(operation, posted.operation),
+      `${place}.operation`,
+      operation,
+      "the operation of its command",
+    );
     return { rank, command, operation };
   });
   demand(
@@ -106,18 +112,4 @@ function checkEdges(
 
 function refuse(problem: Diagnostic | null): void {
   if (problem !== null) throw new DiagnosticError([problem]);
-}
-
-function sameOperation(a: Collective | PointToPointGroup, b: Collective | PointToPointGroup): boolean {
-  if (a === b) return true;
-  if (a.kind === "collective" && b.kind === "collective") {
-    const sameSide = (x: View | null, y: View | null): boolean => (x === null || y === null ? x === y : sameView(x, y));
-    const same = a.type === b.type && sameNumbers(a.team, b.team) && a.root === b.root && a.reduceOp === b.reduceOp;
-    return same && sameSide(a.input, b.input) && sameSide(a.output, b.output);
-  }
-  if (a.kind !== "group" || b.kind !== "group" || a.ops.length !== b.ops.length) return false;
-  return a.ops.every(({ type, peer, view }, i) => {
-    const other = at(b.ops, i);
-    return type === other.type && peer === other.peer && sameView(view, other.view);
-  });
 }
