@@ -14,10 +14,10 @@ import { type NumberOperand, operandArguments, splitOperands } from "../../ir/op
 import { type BinaryOpType, opOf, type OpSpec, type ReductionOpType, type UnaryOpType } from "../../ir/ops/op.ts";
 import { inferOutput, type OutputShape } from "../../ir/ops/rows.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
-import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { constant, printScalar } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
+import { sameAxis } from "../validate/op.ts";
 import type { ContractionOptions, OutputOption, ScalarLike } from "./options.ts";
 import { addLike, annotate, append, type BuilderState, createBuilderState, ownId, toScalar } from "./state.ts";
 import { postUnit } from "./units.ts";
@@ -298,14 +298,7 @@ function requireFits(
 ): void {
   ownId(state, out, place);
   const fits =
-    out.dtype === dtype &&
-    own.length === axes.length &&
-    own.every((axis, i) => {
-      const expected = at(axes, i);
-      const reduced = axis.iterType === "reduction";
-      if (reduced !== (expected.iterType === "reduction")) return false;
-      return (reduced && isChunk) || !extentsDiffer(axis.extent, expected.extent);
-    });
+    out.dtype === dtype && own.length === axes.length && own.every((axis, i) => sameAxis(axis, at(axes, i), isChunk));
   if (fits) return;
   const [kept, reduced] = [axes.filter(isKept), axes.filter((axis) => !isKept(axis))];
   reject(place, {

@@ -223,4 +223,7 @@ function checkWait(check: Check, statement: Statement): void {
 /** A fault of a statement, before it has a code and a place. */
 export type Fault = Omit<Diagnostic, "code" | "place"> & Required<Pick<Diagnostic, "found" | "expected" | "help">>;
 
+/** Null where there is none. */
+export type Faults = Fault | null | readonly (Fault | null)[];
+
 export type Report = (statement: Statement, fault: Fault) => void;

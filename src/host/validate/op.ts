@@ -14,7 +14,7 @@ import { printScalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { CollectivePermute, Communication, HostProgram, P2PCommunication } from "../nodes.ts";
-import type { Fault } from "./ids.ts";
+import type { Fault, Faults } from "./ids.ts";
 
 export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
   const unordered = op.inputs.findIndex((id, i) => !isOrder(operandOrder(op, i), at(tensors, id)));
@@ -24,7 +24,7 @@ export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
   if ("message" in results) return [results];
   const outputs = outputsOf(op);
   if (outputs.length !== results.length) return [outputCountFault(op, outputs.length, results.length)];
-  return results.flatMap((result, i) => checkOutput(op, at(tensors, at(outputs, i)), result, tensors));
+  return results.flatMap((result, i) => checkOutput(op, at(tensors, at(outputs, i)), result, tensors) ?? []);
 }
 
 function outputCountFault({ kind }: Op, found: number, expected: number): Fault {
@@ -78,22 +78,15 @@ const place: Call = { kind: "call", text: "op" };
  * Reduced axes take no memory. A contraction's output may lack the axis, as a slice of a draft's does, and a view's may
  * keep those of its source.
  */
-function checkOutput(
-  op: Op,
-  output: Tensor,
-  { dtype, axes }: OutputShape,
-  tensors: readonly Tensor[],
-): readonly Fault[] {
+function checkOutput(op: Op, output: Tensor, { dtype, axes }: OutputShape, tensors: readonly Tensor[]): Fault | null {
   const { kind } = op;
   if (output.dtype !== dtype) {
-    return [
-      {
-        message: `the output of ${kind} does not have the op's dtype`,
-        found: output.dtype,
-        expected: dtype,
-        help: "give the output the op's dtype, or convert with a Cast",
-      },
-    ];
+    return {
+      message: `the output of ${kind} does not have the op's dtype`,
+      found: output.dtype,
+      expected: dtype,
+      help: "give the output the op's dtype, or convert with a Cast",
+    };
   }
   const partial = partialAxes(op, tensors);
   // Whether the op contracts a chunk of the extent that the output's reduced axis prints.
@@ -111,22 +104,21 @@ function checkOutput(
         ? !extentsDiffer(axis.extent, at(given, i).extent)
         : sameAxis(axis, at(given, i), isChunk),
     );
-  if (fits) return [];
-  return [
-    {
-      message: `the output of ${kind} does not have the op's axes`,
-      found: `${shapeText(output)}${reducedText(logical)}`,
-      expected: `[${withoutReduced(axes).join(", ")}]${reducedText(axes)}`,
-      help: "give the output the op's axes, the reduced ones included",
-    },
-  ];
+  if (fits) return null;
+  return {
+    message: `the output of ${kind} does not have the op's axes`,
+    found: `${shapeText(output)}${reducedText(logical)}`,
+    expected: `[${withoutReduced(axes).join(", ")}]${reducedText(axes)}`,
+    help: "give the output the op's axes, the reduced ones included",
+  };
 }
 
 function isContraction(op: Op): op is MatmulOp | LinearOp {
   return op.kind === "Matmul" || op.kind === "Linear";
 }
 
-function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {
+/** Symbolic extents are assumed equal. The reduced axis of a chunk may be any part of the other. */
+export function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {
   const isReduced = own.iterType === "reduction";
   if (isReduced !== (given.iterType === "reduction")) return false;
   return (isReduced && isChunk) || !extentsDiffer(own.extent, given.extent);
@@ -143,130 +135,111 @@ function reducedText(axes: readonly AxisShape[]): string {
 
 // The rules of nvFuser's Communication and P2PCommunication constructors.
 
-export function checkCommunication(statement: Communication, { tensors }: HostProgram): readonly Fault[] {
+export function checkCommunication(statement: Communication, { tensors }: HostProgram): Faults {
   const input = at(tensors, statement.input);
   const output = at(tensors, statement.output);
   return [
-    ...checkTeam(statement, input.mesh),
-    ...checkRoot(statement),
-    ...checkReduceOp(statement),
-    ...checkTensors(input, output),
+    checkTeam(statement, input.mesh),
+    checkRoot(statement),
+    checkReduceOp(statement),
+    checkTensors(input, output),
   ];
 }
 
-export function checkPermute(statement: CollectivePermute, { tensors }: HostProgram): readonly Fault[] {
+export function checkPermute(statement: CollectivePermute, { tensors }: HostProgram): Faults {
   return [
-    ...checkTeam({ type: "AllToAll", team: statement.team }),
-    ...checkTensors(at(tensors, statement.input), at(tensors, statement.output)),
+    checkTeam({ type: "AllToAll", team: statement.team }),
+    checkTensors(at(tensors, statement.input), at(tensors, statement.output)),
   ];
 }
 
-export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
+export function checkPeer({ peer }: P2PCommunication): Fault | null {
   const value = constantValue(peer);
-  if (value === null || isDevice(value)) return [];
-  return [
-    {
-      message: "the peer is not a device",
-      found: String(value),
-      expected: "a device id, a whole number of at least 0",
-      help: "name the device at the other end",
-    },
-  ];
+  if (value === null || isDevice(value)) return null;
+  return {
+    message: "the peer is not a device",
+    found: String(value),
+    expected: "a device id, a whole number of at least 0",
+    help: "name the device at the other end",
+  };
 }
 
-function checkTeam(
-  { type, team }: Pick<Communication, "type" | "team">,
-  mesh: DeviceMesh | null = null,
-): readonly Fault[] {
+function checkTeam({ type, team }: Pick<Communication, "type" | "team">, mesh: DeviceMesh | null = null): Fault | null {
   // A mesh has checked its devices.
   const isChecked = team === mesh?.devices;
   const repeated = isChecked ? undefined : firstRepeated(team);
   const bad = isChecked ? undefined : team.find((device) => !isDevice(device));
   if (team.length > 0 && repeated === undefined && bad === undefined) {
     // A team of one rank sends to itself.
-    if (type !== "SendRecv" || team.length <= 2) return [];
-    return [
-      {
-        message: "the team of a SendRecv has more than two ranks",
-        found: `(${team.join(" ")})`,
-        expected: "the sender and the receiver",
-        help: "post one SendRecv per pair",
-      },
-    ];
-  }
-  return [
-    {
-      message:
-        team.length === 0
-          ? "a team is empty"
-          : bad === undefined
-            ? `device ${repeated} is listed twice in a team`
-            : "a team lists something that is not a device",
+    if (type !== "SendRecv" || team.length <= 2) return null;
+    return {
+      message: "the team of a SendRecv has more than two ranks",
       found: `(${team.join(" ")})`,
-      expected: "at least one device id, each once",
-      help: "list the devices that take part, in order",
-    },
-  ];
+      expected: "the sender and the receiver",
+      help: "post one SendRecv per pair",
+    };
+  }
+  return {
+    message:
+      team.length === 0
+        ? "a team is empty"
+        : bad === undefined
+          ? `device ${repeated} is listed twice in a team`
+          : "a team lists something that is not a device",
+    found: `(${team.join(" ")})`,
+    expected: "at least one device id, each once",
+    help: "list the devices that take part, in order",
+  };
 }
 
-function checkRoot({ type, team, root }: Communication): readonly Fault[] {
+function checkRoot({ type, team, root }: Communication): Fault | null {
   const rooted = isRooted(type);
   if (rooted !== (root !== null)) {
-    return [
-      {
-        message: rooted ? `${type} needs a root` : `${type} has no root`,
-        found: rooted ? "no root" : "a root",
-        expected: rooted ? `a position in the team, 0 to ${team.length - 1}` : "null",
-        help: rooted ? "give the root's position in the team" : "remove the root",
-      },
-    ];
+    return {
+      message: rooted ? `${type} needs a root` : `${type} has no root`,
+      found: rooted ? "no root" : "a root",
+      expected: rooted ? `a position in the team, 0 to ${team.length - 1}` : "null",
+      help: rooted ? "give the root's position in the team" : "remove the root",
+    };
   }
   const value = root === null ? null : constantValue(root);
-  if (value === null || (Number.isSafeInteger(value) && value >= 0 && value < team.length)) return [];
-  return [
-    {
-      message: "the root is not a position in the team",
-      found: String(value),
-      expected: `0 to ${team.length - 1}`,
-      help: "count positions in the team from 0; the root is not a device id",
-    },
-  ];
+  if (value === null || (Number.isSafeInteger(value) && value >= 0 && value < team.length)) return null;
+  return {
+    message: "the root is not a position in the team",
+    found: String(value),
+    expected: `0 to ${team.length - 1}`,
+    help: "count positions in the team from 0; the root is not a device id",
+  };
 }
 
-function checkReduceOp({ type, reduceOp }: Communication): readonly Fault[] {
+function checkReduceOp({ type, reduceOp }: Communication): Fault | null {
   const { reduces } = collectives[type];
-  if (reduces === (reduceOp !== null)) return [];
-  return [
-    {
-      message: reduces ? `${type} needs a reduction op` : `${type} does not reduce`,
-      found: reduceOp ?? "no reduction op",
-      expected: reduces ? "sum, prod, min or max" : "null",
-      help: reduces ? "give the reduction op that combines the ranks' elements" : "remove the reduction op",
-    },
-  ];
+  if (reduces === (reduceOp !== null)) return null;
+  return {
+    message: reduces ? `${type} needs a reduction op` : `${type} does not reduce`,
+    found: reduceOp ?? "no reduction op",
+    expected: reduces ? "sum, prod, min or max" : "null",
+    help: reduces ? "give the reduction op that combines the ranks' elements" : "remove the reduction op",
+  };
 }
 
-function checkTensors(input: Tensor, output: Tensor): readonly Fault[] {
+function checkTensors(input: Tensor, output: Tensor): Fault | null {
   const bare = [input, output].find(({ mesh }) => mesh === null);
   if (bare !== undefined) {
-    return [
-      {
-        message: `T${bare.id} takes part in a communication and has no mesh`,
-        found: "no mesh",
-        expected: "a mesh on the input and the output",
-        help: "set the DeviceMesh of both tensors",
-      },
-    ];
+    return {
+      message: `T${bare.id} takes part in a communication and has no mesh`,
+      found: "no mesh",
+      expected: "a mesh on the input and the output",
+      help: "set the DeviceMesh of both tensors",
+    };
   }
-  if (input.dtype === output.dtype) return [];
-  return [
-    {
-      message: "a communication does not convert dtypes",
-      found: `${input.dtype} and ${output.dtype}`,
-      expected: "the same dtype on both sides",
-      help: "convert before or after, with a Cast in a host unit",
-    },
-  ];
+  if (input.dtype === output.dtype) return null;
+  return {
+    message: "a communication does not convert dtypes",
+    found: `${input.dtype} and ${output.dtype}`,
+    expected: "the same dtype on both sides",
+    help: "convert before or after, with a Cast in a host unit",
+  };
 }
 
 function isDevice(value: number): boolean {

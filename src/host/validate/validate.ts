@@ -5,7 +5,7 @@
  * `record` checks what depends on sizes and the rank.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { at } from "../../support/invariant.ts";
+import { at, once } from "../../support/invariant.ts";
 import type { HostProgram, HostStream, Statement, StreamId, ExprId, StatementKind } from "../nodes.ts";
 import { createStatementText } from "../print/print.ts";
 import { pathOf, walk, statementAccess, isOp, scopesOf } from "../traverse.ts";
@@ -135,12 +135,6 @@ function checkBindings(program: HostProgram, report: Report): void {
     }
   };
   visit(program.body, () => new Set(), false);
-}
-
-/** Creates the value at its first use. Most programs never use it. */
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | null = null;
-  return () => (made ??= { value: make() }).value;
 }
 
 function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
