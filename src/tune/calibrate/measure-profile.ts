@@ -101,7 +101,7 @@ async function measureTables(calibration: Calibration, signal: number): Promise<
     reductionsInPeers: await reductionsOfPeers(calibration),
     localCopies: await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes)),
     peerCopies: await measureCopies(calibration, signal),
-    transfers: await libraryTransfers(calibration),
+    transfers: await libraryTransfers(calibration, devices),
   };
 }
 
@@ -147,22 +147,24 @@ async function reductionsOfPeers(calibration: Calibration): Promise<readonly Tim
   }));
 }
 
-async function libraryTransfers(calibration: Calibration): Promise<readonly TransferTimings[]> {
-  const { devices } = calibration;
+/** Of teams of so many ranks. `where` is said of them. */
+async function libraryTransfers(
+  calibration: Calibration,
+  ranks: number,
+  options: ProbeOptions = {},
+  where = "",
+): Promise<readonly TransferTimings[]> {
   const measured: TransferTimings[] = [];
   for (const type of keysOf(collectiveProbes)) {
-    const fusionOf = (bytes: number): Fusion => collectiveProbes[type](devices, bytes);
-    measured.push({
-      type,
-      ranks: devices,
-      timings: await timingsOf(calibration, type, fusionOf, { lowering: library }),
-    });
+    const fusionOf = (bytes: number): Fusion => collectiveProbes[type](ranks, bytes);
+    const byLibrary = { ...options, lowering: library };
+    measured.push({ type, ranks, timings: await timingsOf(calibration, `${type}${where}`, fusionOf, byLibrary) });
   }
-  const exchanges = { lowering: { ...library, p2p: "rotated" } } as const;
+  const exchanges = { ...options, lowering: { ...library, p2p: "rotated" } } as const;
   // Sent and received: twice the bytes of a chunk.
-  const fusionOf = (bytes: number): Fusion => ring(devices, bytes / 2);
-  const ofOne = (time: number): number => time / (devices - 1);
-  const timings = await timingsOf(calibration, "sends and receives", fusionOf, exchanges, ofOne);
+  const ringOf = (bytes: number): Fusion => ring(ranks, bytes / 2);
+  const ofOne = (time: number): number => time / (ranks - 1);
+  const timings = await timingsOf(calibration, `sends and receives${where}`, ringOf, exchanges, ofOne);
   return [...measured, { type: "group", ranks: 2, timings }];
 }
 
@@ -190,26 +192,14 @@ export async function attentionRates(
 
 // Times transfers between hosts, of all devices at once, each with those of its place on the other hosts.
 
-const byLibrary = { lowering: { backend: "nccl" }, scope: "between" } as const satisfies ProbeOptions;
-
 /** Null for one host. Devices that share a network interface share its rate in these times. */
 export async function measureNetwork(calibration: Calibration): Promise<BetweenHosts | null> {
   const { devices, hosts } = calibration;
   if (hosts === 1) return null;
-  const transfers: TransferTimings[] = [];
-  for (const type of keysOf(collectiveProbes)) {
-    const fusionOf = (bytes: number): Fusion => collectiveProbes[type](hosts, bytes);
-    transfers.push({
-      type,
-      ranks: hosts,
-      timings: await timingsOf(calibration, `${type} between hosts`, fusionOf, byLibrary),
-    });
-  }
-  const exchanges = { ...byLibrary, lowering: { ...byLibrary.lowering, p2p: "rotated" } } as const;
-  const ringOf = (bytes: number): Fusion => ring(hosts, bytes / 2);
-  const ofOne = (time: number): number => time / (hosts - 1);
-  const timings = await timingsOf(calibration, "sends and receives between hosts", ringOf, exchanges, ofOne);
-  return { nics: devices, transfers: [...transfers, { type: "group", ranks: 2, timings }] };
+  return {
+    nics: devices,
+    transfers: await libraryTransfers(calibration, hosts, { scope: "between" }, " between hosts"),
+  };
 }
 
 // Rewrites a probe to compute the same sum with a different kernel. This times combinations of slots beside reductions
