@@ -6,7 +6,7 @@
 import { dtypes } from "../numerics/dtype.ts";
 import { dispatch, type RuleTable, at, invariant } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
-import type { Command } from "./command.ts";
+import type { Command, PointToPoint, PointToPointGroup } from "./command.ts";
 import { accumulates, type Operand } from "./kernel.ts";
 import type { Program } from "./program.ts";
 import type { View } from "./view.ts";
@@ -76,47 +76,59 @@ export function regionOf({ buffer, offset, dtype, shape, strides }: View): Regio
   return canonicalRegion(buffer, offset, dims, bytes);
 }
 
-/** The bytes that a kernel touches through an operand bound at `ref`. */
-export function regionOfOperand({ buffer, offset }: BufferRef, { dtype, shape, strides }: Operand): Region {
-  return regionOf({ buffer, offset, dtype, shape, strides });
+/** The operands of a kernel, bound at `refs`. */
+export function boundViews(refs: readonly BufferRef[], operands: readonly Operand[]): readonly View[] {
+  return refs.map(({ buffer, offset }, i) => {
+    const { dtype, shape, strides } = at(operands, i);
+    return { buffer, offset, dtype, shape, strides };
+  });
 }
 
-// The regions that each command reads and writes: one row per kind. The verifier, the schedule's rewrites and the
-// traces take memory accesses only from here.
+// What each command reads and writes: one row per kind. The verifier, the schedule's rewrites and the traces take memory
+// accesses only from here.
 
-export interface Accesses {
-  readonly reads: readonly Region[];
-  readonly writes: readonly Region[];
+export interface Accesses<Access = Region> {
+  readonly reads: readonly Access[];
+  readonly writes: readonly Access[];
 }
 
-const none: Accesses = { reads: [], writes: [] };
+const none = { reads: [], writes: [] };
 
 /** The tables that a command's operands refer to. */
 export type OperandTables = Pick<Program, "kernels" | "buffers">;
 
-const table: RuleTable<Command, Accesses, [OperandTables]> = {
-  launch: ({ kernel, inputs, outputs }, { kernels }) => {
+const table: RuleTable<Command, Accesses<View>, [Program["kernels"]]> = {
+  launch: ({ kernel, inputs, outputs }, kernels) => {
     const spec = at(kernels, kernel);
-    const writes = operandRegions(outputs, spec.outputs);
-    const reads = operandRegions(inputs, spec.inputs);
+    const writes = boundViews(outputs, spec.outputs);
+    const reads = boundViews(inputs, spec.inputs);
     return { reads: accumulates(spec) ? [...reads, ...writes] : reads, writes };
   },
-  copy: ({ source, destination }) => ({ reads: [regionOf(source)], writes: [regionOf(destination)] }),
+  copy: ({ source, destination }) => ({ reads: [source], writes: [destination] }),
   transfer: ({ operation }) =>
     operation.kind === "collective"
-      ? { reads: viewRegions(operation.input), writes: viewRegions(operation.output) }
-      : {
-          reads: operation.ops.flatMap(({ type, view }) => (type === "send" ? viewRegions(view) : [])),
-          writes: operation.ops.flatMap(({ type, view }) => (type === "recv" ? viewRegions(view) : [])),
-        },
+      ? { reads: sideOf(operation.input), writes: sideOf(operation.output) }
+      : { reads: opsOf(operation, "send"), writes: opsOf(operation, "recv") },
   recordEvent: () => none,
   waitEvent: () => none,
   signal: () => none,
   waitSignal: () => none,
-  // alloc and free leave the whole buffer undefined.
-  alloc: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
-  free: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
+  alloc: () => none,
+  free: () => none,
 };
+
+function sideOf(view: View | null): readonly View[] {
+  return view === null ? [] : [view];
+}
+
+function opsOf({ ops }: PointToPointGroup, wanted: PointToPoint["type"]): readonly View[] {
+  return ops.flatMap(({ type, view }) => (type === wanted ? [view] : []));
+}
+
+/** The views that a command reads and writes. An alloc or a free has none. */
+export function accessedViews(command: Command, kernels: Program["kernels"]): Accesses<View> {
+  return dispatch<Command, Accesses<View>, [Program["kernels"]]>(table, command, kernels);
+}
 
 /** The regions that the command at `index` of `rank`'s list reads and writes, in own and peers' buffers. */
 export function accesses(program: Program, rank: number, index: number): Accesses {
@@ -124,18 +136,11 @@ export function accesses(program: Program, rank: number, index: number): Accesse
 }
 
 /** The same for a command that is in no list. */
-export function accessesOf(command: Command, operands: OperandTables): Accesses {
-  return dispatch<Command, Accesses, [OperandTables]>(table, command, operands);
-}
-
-function operandRegions(refs: readonly BufferRef[], operands: readonly Operand[]): readonly Region[] {
-  return refs.map((ref, i) => regionOfOperand(ref, at(operands, i)));
-}
-
-function viewRegions(view: View | null): readonly Region[] {
-  return view === null ? [] : [regionOf(view)];
-}
-
-function wholeBuffer(program: OperandTables, buffer: BufferId): Region {
-  return canonicalRegion(buffer, 0, [], at(program.buffers, buffer).bytes);
+export function accessesOf(command: Command, { kernels, buffers }: OperandTables): Accesses {
+  if (command.kind === "alloc" || command.kind === "free") {
+    // They leave the whole buffer undefined.
+    return { reads: [], writes: [canonicalRegion(command.buffer, 0, [], at(buffers, command.buffer).bytes)] };
+  }
+  const { reads, writes } = accessedViews(command, kernels);
+  return { reads: reads.map(regionOf), writes: writes.map(regionOf) };
 }

@@ -29,10 +29,10 @@ export interface LaunchRequest {
   readonly outputs: readonly View[];
   /** Where the launch begins in whole tensors, on each rank that is recorded; none by default. */
   readonly originsOn?: readonly (readonly number[])[];
-  /** Whether an output may be the same view as an input; or the pairs of them that may. */
-  readonly inPlace: boolean | readonly InPlace[];
-  /** Whether the statement and the operands alone determine the kernel. */
-  readonly fixed: boolean;
+  /** Whether an output may be the same view as an input; or the pairs of them that may. None by default. */
+  readonly inPlace?: boolean | readonly InPlace[];
+  /** Whether the statement and the operands alone determine the kernel, as by default. */
+  readonly fixed?: boolean;
   readonly make: MakeKernel;
 }
 
@@ -41,7 +41,7 @@ export interface LaunchRequest {
  * writes a temporary, which is then copied.
  */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
-  const { inputs, outputs, originsOn, inPlace } = request;
+  const { inputs, outputs, originsOn, inPlace = false } = request;
   if (outputs.every(isEmpty)) return;
   const mayBeOne = (input: number, output: number): boolean =>
     typeof inPlace === "boolean" ? inPlace : inPlace.some((pair) => pair.input === input && pair.output === output);
@@ -93,7 +93,7 @@ export function release({ tape, streams }: Recorder, view: View): void {
 }
 
 function kernelFor({ tape, kernels }: Recorder, request: LaunchRequest): KernelId {
-  const { statement, inputs, outputs, fixed, make } = request;
+  const { statement, inputs, outputs, fixed = true, make } = request;
   const last = fixed ? kernels.last.get(statement) : undefined;
   if (last !== undefined && sameOperands(last.inputs, inputs) && sameOperands(last.outputs, outputs)) {
     return last.kernel;

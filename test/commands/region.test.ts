@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { canonicalRegion, nests, regionOf, regionOfOperand, type Region } from "../../src/commands/region.ts";
+import { canonicalRegion, nests, regionOf, type Region } from "../../src/commands/region.ts";
 import { makeId, at } from "../../src/support/invariant.ts";
 
 const buffer = makeId<BufferId>(0);
@@ -72,7 +72,7 @@ describe("canonicalRegion", () => {
     const whole = canonicalRegion(buffer, 8, [], 96);
     expect(regionOf({ buffer, offset: 8, dtype: "float", shape: [2, 3, 4], strides: [12, 4, 1] })).toEqual(whole);
     expect(regionOf({ buffer, offset: 8, dtype: "float", shape: [4, 1, 6], strides: [1, 99, 4] })).toEqual(whole);
-    expect(regionOfOperand({ buffer, offset: 8 }, { dtype: "float", shape: [24], strides: [1] })).toEqual(whole);
+    expect(regionOf({ buffer, offset: 8, dtype: "float", shape: [24], strides: [1] })).toEqual(whole);
   });
 
   test("keeps the gaps of a slice", () => {

@@ -91,8 +91,6 @@ function launchScaled(
     statement,
     inputs: operands,
     outputs: [output],
-    inPlace: false,
-    fixed: true,
     make: (inputs, outputs): UnitKernel => ({
       kind: "unit",
       inputs,
@@ -132,8 +130,6 @@ function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands
     statement,
     inputs,
     outputs: [result],
-    inPlace: false,
-    fixed: true,
     make: (read, written): MatmulKernel | LinearKernel => ({ kind, inputs: read, outputs: written, ...accumulation }),
   });
   for (const copy of copies) release(recorder, copy);
@@ -147,7 +143,7 @@ function recordEmpty(recorder: Recorder, statement: MatmulOp | LinearOp, bias: V
       inputs,
       outputs,
     });
-    launch(recorder, { ...request, inputs: [], inPlace: false, make });
+    launch(recorder, { ...request, inputs: [], make });
   }
   if (bias === null) return;
   launch(recorder, {

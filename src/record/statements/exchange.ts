@@ -235,7 +235,6 @@ function receiveParts(
     statement,
     inputs: places,
     outputs: [output],
-    inPlace: false,
     fixed: false,
     make: (inputs, outputs): CombineKernel => ({ kind: "combine", op: reductionOf[reduceOp], inputs, outputs }),
   });

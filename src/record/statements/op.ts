@@ -163,7 +163,7 @@ function launchPointwise(
     const sameRank = view.shape.length === output.shape.length;
     return (sameRank ? stretchView(view, output.shape) : null) ?? unfit(recorder, op, view, output);
   });
-  launch(recorder, { statement: op, inputs, outputs: [output], inPlace, fixed: true, make });
+  launch(recorder, { statement: op, inputs, outputs: [output], inPlace, make });
 }
 
 function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
@@ -185,8 +185,6 @@ function recordReduction(statement: ReductionOp, recorder: Recorder): void {
     statement,
     inputs: [input],
     outputs: [output],
-    inPlace: false,
-    fixed: true,
     make: (inputs, outputs): ReductionKernel => ({ kind: "reduction", op, axes, inputs, outputs }),
   });
 }
@@ -264,7 +262,6 @@ function recordIota(recorder: Recorder, statement: IotaOp): void {
       inputs: [],
       outputs: [narrowView(view, 0, position, length)],
       originsOn: runs.map((own) => [at(own, i).start]),
-      inPlace: false,
       fixed: false,
       make: (inputs, outputs): IotaKernel => ({ kind: "iota", start, step, inputs, outputs }),
     });
@@ -317,8 +314,6 @@ function recordStep(
     statement,
     inputs: operands,
     outputs: [ordinaryOutput(recorder, op)],
-    inPlace: false,
-    fixed: true,
     make: (inputs, outputs) => {
       const kernel = stepKernel(op, inputs, outputs);
       const shapes = inputs.map(({ shape }) => shape);
@@ -354,8 +349,6 @@ function recordAttention(statement: SdpaOp | SdpaBackwardOp, recorder: Recorder)
     statement,
     inputs,
     outputs,
-    inPlace: false,
-    fixed: true,
     make: (read: readonly Operand[], written: readonly Operand[]): SdpaKernel | SdpaBackwardKernel => ({
       kind,
       causal,

@@ -91,8 +91,6 @@ function recordAllocate(statement: Allocate, recorder: Recorder): void {
     statement,
     inputs: [],
     outputs: [view],
-    inPlace: false,
-    fixed: true,
     make: (inputs, outputs): FillKernel => ({ kind: "fill", inputs, outputs }),
   });
 }

@@ -107,8 +107,6 @@ function launchOpaque(
     statement,
     inputs,
     outputs,
-    inPlace: false,
-    fixed: true,
     make: (operands, results): OpaqueKernel => ({ kind: "opaque", op, inputs: operands, outputs: results }),
   });
 }

@@ -3,15 +3,14 @@
  * waits or the reverse, and operands that reach outside their buffer or share bytes that the command's table does not
  * allow.
  */
-import type { BufferRef } from "../../commands/buffer.ts";
-import { type Collective, type Command, isWork, type PointToPointGroup } from "../../commands/command.ts";
+import { type Collective, type Command, isWork } from "../../commands/command.ts";
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
-import type { InPlace, Kernel, Operand, UnitKernel } from "../../commands/kernel.ts";
+import type { InPlace, Kernel, UnitKernel } from "../../commands/kernel.ts";
 import { linkedCommandAt, type LinkedTransfer, type Program } from "../../commands/program.ts";
-import { type Region, regionOf } from "../../commands/region.ts";
+import { accessedViews, boundViews, type Region, regionOf } from "../../commands/region.ts";
 import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { dispatch, type RuleTable, at, unreachable } from "../../support/invariant.ts";
+import { dispatch, type RuleTable, at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { overlapsOf, type RegionTable } from "./region-table.ts";
 import { sharedBytes, spanOf } from "./shared-bytes.ts";
@@ -126,7 +125,7 @@ const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
   launch: ({ kernel: id, inputs, outputs }, { kernels }) => {
     const kernel = at(kernels, id);
     const allowed = mayWriteInPlace[kernel.kind];
-    const [read, written] = [viewsOf(inputs, kernel.inputs), viewsOf(outputs, kernel.outputs)];
+    const [read, written] = [boundViews(inputs, kernel.inputs), boundViews(outputs, kernel.outputs)];
     const pairs = kernel.kind === "unit" ? (kernel.inPlace ?? []) : [];
     const isPair = (input: View, output: View): boolean =>
       pairs.some((pair) => read[pair.input] === input && written[pair.output] === output);
@@ -142,10 +141,11 @@ const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
     );
   },
   copy: ({ source, destination }) => firstOverlap([source], [destination], () => false, apart),
-  transfer: ({ operation }, _program, transfer, rank) =>
-    operation.kind === "collective"
-      ? collectiveOverlap(operation, transfer, rank)
-      : firstOverlap(viewsOfType(operation, "send"), viewsOfType(operation, "recv"), () => false, apartInGroups),
+  transfer: (command, { kernels }, transfer, rank) => {
+    if (command.operation.kind === "collective") return collectiveOverlap(command.operation, transfer, rank);
+    const { reads, writes } = accessedViews(command, kernels);
+    return firstOverlap(reads, writes, () => false, apartInGroups);
+  },
   recordEvent: () => null,
   waitEvent: () => null,
   signal: () => null,
@@ -176,14 +176,6 @@ function canWriteOver(
 const perElement: ReadonlySet<string> = new Set(["Unary", "Cast", "Binary", "Ternary"]);
 
 const apartInGroups = "receives that overlap neither sends nor each other: a group has no order";
-
-function viewsOf(refs: readonly BufferRef[], operands: readonly Operand[]): readonly View[] {
-  return refs.map(({ buffer, offset }, i) => ({ ...at(operands, i), buffer, offset }));
-}
-
-function viewsOfType({ ops }: PointToPointGroup, wanted: "send" | "recv"): readonly View[] {
-  return ops.flatMap(({ type, view }) => (type === wanted ? [view] : []));
-}
 
 /** Kernels that read an element before they write it, and no other element afterwards. */
 const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
@@ -216,36 +208,11 @@ export function illegalOverlap(
 
 /** The first output whose elements share bytes. Null if the command has none. */
 export function repeatedOutput({ kernels }: Pick<Program, "kernels">, command: Command): IllegalOverlap | null {
-  const written = writtenViews(kernels, command).find(repeatsElements);
+  const written = accessedViews(command, kernels).writes.find(repeatsElements);
   return written === undefined ? null : { written: regionOf(written), other: null, rule: apartInItself };
 }
 
 const apartInItself = "an output whose elements share no bytes";
-
-function writtenViews(kernels: readonly Kernel[], command: Command): readonly View[] {
-  switch (command.kind) {
-    case "launch": {
-      const { outputs } = at(kernels, command.kernel);
-      return outputs.some(repeatsElements) ? viewsOf(command.outputs, outputs) : [];
-    }
-    case "copy":
-      return [command.destination];
-    case "transfer": {
-      const { operation } = command;
-      if (operation.kind === "group") return viewsOfType(operation, "recv");
-      return operation.output === null ? [] : [operation.output];
-    }
-    case "recordEvent":
-    case "waitEvent":
-    case "signal":
-    case "waitSignal":
-    case "alloc":
-    case "free":
-      return [];
-    default:
-      return unreachable(command);
-  }
-}
 
 function firstOverlap(
   read: readonly View[],

@@ -6,7 +6,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
-import { type Region, regionOfOperand } from "../../commands/region.ts";
+import { type Region, regionOf } from "../../commands/region.ts";
 import { sameNumbers } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { makeId, at } from "../../support/invariant.ts";
@@ -117,7 +117,7 @@ function keepsOverlaps(byForm: ReadonlyMap<Form, ReadonlyMap<number, number>>, b
   for (const [form, images] of byForm) {
     if (seen.has(images)) continue;
     seen.add(images);
-    const region = regionOfOperand({ buffer: makeId<BufferId>(0), offset: 0 }, form);
+    const region = regionOf({ ...form, buffer: makeId<BufferId>(0), offset: 0 });
     const [span, unit] = [spanOf(region), dtypes[form.dtype].bytes];
     for (const [offset, image] of images) {
       if (!Number.isSafeInteger(image) || image % unit !== 0 || image < 0 || image + span > bytes) return false;
