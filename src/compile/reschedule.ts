@@ -4,7 +4,7 @@
  */
 import type { Program } from "../commands/program.ts";
 import { createDraftReader } from "../schedule/draft/draft-reader.ts";
-import { applySchedule, rewriteOrder, scheduleApplies, type ScheduleOptions } from "../schedule/schedule.ts";
+import { applySchedule, isAsked, rewriteOrder, scheduleApplies, type ScheduleOptions } from "../schedule/schedule.ts";
 import type { AnyCompilation } from "./compile.ts";
 
 export interface Rescheduler {
@@ -29,7 +29,7 @@ export function rescheduler(compilation: AnyCompilation, most = mostCommands): R
       let program = recorded;
       for (const name of rewriteOrder) {
         const value = schedule[name];
-        if (value === undefined || value === false) continue;
+        if (!isAsked(value)) continue;
         const option = { [name]: value };
         const key = `${path} ${JSON.stringify(option)}`;
         const known = kept.get(key);

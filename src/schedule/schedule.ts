@@ -49,11 +49,17 @@ export interface ScheduleOptions {
   readonly copyStream?: CopyStream;
 }
 
-type Values = Required<ScheduleOptions>;
-type Name = keyof Values;
+type Name = keyof ScheduleOptions;
 
-interface ScheduleRow<Value> {
-  readonly rewrite: Pick<Rewrite<Value>, "run" | "applies">;
+type Choices = { readonly [K in Name]-?: Exclude<ScheduleOptions[K], false | undefined> };
+
+/** An option that is false asks for no rewrite. */
+export function isAsked<K extends Name>(value: ScheduleOptions[K]): value is ScheduleOptions[K] & Choices[K] {
+  return value !== undefined && value !== false;
+}
+
+interface ScheduleRow<Choice> {
+  readonly rewrite: Rewrite<Choice>;
   /** The rewrite keeps every recorded event, so a missing event is still missing after it. */
   readonly keepsEvents?: true;
 }
@@ -62,15 +68,15 @@ interface ScheduleRow<Value> {
  * In the order in which they run: rewrites that change commands, then rewrites that assign streams, then rewrites that
  * depend on streams. The schema of options (src/compile/options/) lists the values of each.
  */
-const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
-  dropSignals: { rewrite: whereAsked(dropSignals) },
-  inPlace: { rewrite: whereAsked(useInPlace) },
-  ownLast: { rewrite: whereAsked(ownChunkLast) },
+const rewrites: { readonly [K in Name]: ScheduleRow<Choices[K]> } = {
+  dropSignals: { rewrite: dropSignals },
+  inPlace: { rewrite: useInPlace },
+  ownLast: { rewrite: ownChunkLast },
   splitChunks: { rewrite: splitChunks },
-  earlyGathers: { rewrite: whereAsked(earlyGathers) },
-  gemmSums: { rewrite: whereAsked(gemmSums) },
+  earlyGathers: { rewrite: earlyGathers },
+  gemmSums: { rewrite: gemmSums },
   computeStreams: { rewrite: placeStreams },
-  batchSignals: { rewrite: whereAsked(batchSignals) },
+  batchSignals: { rewrite: batchSignals },
   smMargin: { rewrite: smMargin },
   copyStream: { rewrite: copyStream, keepsEvents: true },
 };
@@ -96,25 +102,15 @@ export function scheduleApplies(program: Program, options: ScheduleOptions, read
  * which would mask a missing event.
  */
 export function regeneratesEvents(options: ScheduleOptions): boolean {
-  return rewriteOrder.some((name) => {
-    const value = options[name];
-    return value !== undefined && value !== false && rewrites[name].keepsEvents !== true;
-  });
+  return rewriteOrder.some((name) => isAsked(options[name]) && rewrites[name].keepsEvents !== true);
 }
 
-function applyRow<K extends Name>(name: K, program: Program, options: Partial<Values>, reader: DraftReader): Program {
+function applyRow<K extends Name>(name: K, program: Program, options: ScheduleOptions, reader: DraftReader): Program {
   const value = options[name];
-  return value === undefined ? program : rewrites[name].rewrite.run(program, value, reader);
+  return isAsked<K>(value) ? rewrites[name].rewrite.run(program, value, reader) : program;
 }
 
-function rowApplies<K extends Name>(name: K, program: Program, options: Partial<Values>, reader: DraftReader): boolean {
+function rowApplies<K extends Name>(name: K, program: Program, options: ScheduleOptions, reader: DraftReader): boolean {
   const value = options[name];
-  return value !== undefined && rewrites[name].rewrite.applies(program, value, reader);
-}
-
-function whereAsked({ run, applies }: Rewrite<true>): ScheduleRow<boolean>["rewrite"] {
-  return {
-    run: (program, isAsked, reader) => (isAsked ? run(program, true, reader) : program),
-    applies: (program, isAsked, reader) => isAsked && applies(program, true, reader),
-  };
+  return isAsked<K>(value) && rewrites[name].rewrite.applies(program, value, reader);
 }

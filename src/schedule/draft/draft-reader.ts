@@ -79,10 +79,7 @@ export function createDraftReader(byClass = true): DraftReader {
   return {
     symmetry,
     keepSymmetry: (made, group) => void keptGroups.set(made, group),
-    bufferImages: (program) => {
-      const found = getOrMake(images, program.buffers, () => bufferImages(program));
-      return found;
-    },
+    bufferImages: (program) => getOrMake(images, program.buffers, () => bufferImages(program)),
     read: (program) => {
       const found =
         kept.get(program) ?? readProgram(program, symmetry(program) ?? identityGroup(program.ranks.length), cache);
@@ -103,19 +100,14 @@ function readProgram(program: Program, group: RankGroup, cache: TouchCache): Rea
   const memory = newMemory();
   const foreign = foreignTouches(program, group, memory);
   const orders = new Map<number, ListOrder>();
-  const orderOf = (rank: number): ListOrder => {
-    const order = getOrMake(orders, rank, () => listOrder(at(program.ranks, rank)));
-    return order;
-  };
+  const orderOf = (rank: number): ListOrder => getOrMake(orders, rank, () => listOrder(at(program.ranks, rank)));
   const guarantee = signalGuarantees(program, group, orderOf, memory, foreign);
   const known = new Map<number, Draft>();
   const dependences: ReadDependences = new Map();
   const draftOf = (rank: number): Draft => {
     const draft = known.get(rank) ?? readDraft(at(program.ranks, rank), orderOf(rank), memory, { foreign, guarantee });
-    if (!known.has(rank)) {
-      known.set(rank, draft);
-      dependences.set(draft.nodes, null);
-    }
+    if (!known.has(rank)) dependences.set(draft.nodes, null);
+    known.set(rank, draft);
     return draft;
   };
   return {

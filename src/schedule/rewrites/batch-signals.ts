@@ -17,7 +17,7 @@ import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/order/order-nodes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const batchSignals: Rewrite<true> = draftRewrite("batch-signals", () => {
+export const batchSignals: Rewrite<true> = draftRewrite(() => {
   let finals: ReadonlySet<SlotId> | null = null;
   return (draft, context) => {
     // The same for all ranks, so computed for the first only.
@@ -116,17 +116,28 @@ function letsNothingGoOn(
   { before, sequence }: DraftDependences,
 ): (position: number) => boolean {
   const after = dependentsOf(before);
-  /** Frees that nothing depends on, and joins that only such frees depend on. */
-  const ends = new Set<number>();
-  for (const vertex of sequence.toReversed()) {
-    const node = nodes[vertex];
-    const isEnd =
-      node === undefined
-        ? at(after, vertex).every((other) => ends.has(other))
-        : node.command.kind === "free" && at(after, vertex).length === 0;
-    if (isEnd) ends.add(vertex);
-  }
+  const ends = marksAlone(nodes, sequence.toReversed(), after, "free");
   return (position) => at(after, position).every((other) => ends.has(other));
+}
+
+/** Allocs or frees without neighbours, and joins that have only such neighbours. */
+function marksAlone(
+  nodes: readonly DraftNode[],
+  sequence: readonly number[],
+  neighbours: readonly (readonly number[])[],
+  kind: "alloc" | "free",
+): ReadonlySet<number> {
+  const found = new Set<number>();
+  for (const vertex of sequence) {
+    const node = nodes[vertex];
+    const others = at(neighbours, vertex);
+    const isAlone =
+      node === undefined
+        ? others.every((other) => found.has(other))
+        : node.command.kind === kind && others.length === 0;
+    if (isAlone) found.add(vertex);
+  }
+  return found;
 }
 
 /**
@@ -145,15 +156,7 @@ function moveToCopyStream(draft: Draft, { memory, dependences: known }: EditCont
   const dependences = known.of(nodes);
   const { before, sequence } = dependences;
   // Memory that an alloc marks as usable from the start of the run is ready then.
-  const starts = new Set<number>();
-  for (const vertex of sequence) {
-    const node = nodes[vertex];
-    const isStart =
-      node === undefined
-        ? at(before, vertex).every((other) => starts.has(other))
-        : node.command.kind === "alloc" && at(before, vertex).length === 0;
-    if (isStart) starts.add(vertex);
-  }
+  const starts = marksAlone(nodes, sequence, before, "alloc");
   const begins = at(nodes, first).command.kind === "waitSignal" && !at(inBarrier, first);
   const ends = isOnCopyStream(last) && !at(inBarrier, nodes.indexOf(last));
   const isLast = letsNothingGoOn(nodes, dependences);

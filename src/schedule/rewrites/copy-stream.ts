@@ -10,12 +10,12 @@ import type { Command, CommandStreamId, EventId, StreamInfo } from "../../comman
 import { createListWriter, movedTransfer } from "../../commands/list-writer.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { makeId, at } from "../../support/invariant.ts";
-import { commandRewrite, type Rewrite } from "../rewrite.ts";
+import { programRewrite, type Rewrite } from "../rewrite.ts";
 
 export type CopyStream = "dedicated" | "inline";
 
 /** Returns the same Program for `inline`, and if every copy from or to a peer already runs on a copy stream. */
-export const copyStream: Rewrite<CopyStream> = commandRewrite("copy-stream", (program, placement) =>
+export const copyStream: Rewrite<CopyStream> = programRewrite((program, placement) =>
   placement === "dedicated" ? moveCopiesToStream(program) : program,
 );
 

@@ -10,22 +10,16 @@
 import type { Command, SlotId } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { makeId, at, getOrMake } from "../../support/invariant.ts";
-import { createDraftReader, type DraftReader, type ReadProgram } from "../draft/draft-reader.ts";
+import { createDraftReader, type ReadProgram } from "../draft/draft-reader.ts";
 import { type DraftNode, replaceNodes } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
 import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import type { Done } from "../draft/order/signal-guarantees.ts";
 import { touchesConflict } from "../draft/memory/touch.ts";
 import type { DraftMemory } from "../draft/memory/memory.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { programRewrite, type Rewrite } from "../rewrite.ts";
 
-export const dropSignals: Rewrite<true> = {
-  name: "drop-signals",
-  run: (program, _, reader = createDraftReader()) => run(program, reader),
-  applies: (program, _, reader = createDraftReader()) => run(program, reader) !== program,
-};
-
-function run(program: Program, reader: DraftReader): Program {
+export const dropSignals: Rewrite<true> = programRewrite((program, _, reader = createDraftReader()) => {
   const before = reader.read(program);
   const needless = needlessSlots(program, before);
   if (needless.size === 0) return program;
@@ -44,7 +38,7 @@ function run(program: Program, reader: DraftReader): Program {
   const [orders, left] = [ordersOf(before, ranks), ordersOf(reader.read(dropped), ranks)];
   const isSame = orders.length === left.length && orders.every((order, i) => order === left[i]);
   return isSame && slotsAreFree(dropped, representativeOf) ? dropped : program;
-}
+});
 
 /**
  * Slots whose wait neither an access nor the end of a run needs. None if a slot is used more than once in a run, or if a

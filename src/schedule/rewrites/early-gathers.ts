@@ -21,7 +21,7 @@ import { inBarriers } from "../draft/order/order-nodes.ts";
 import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {
+export const earlyGathers: Rewrite<true> = draftRewrite(() => {
   let early: ReadonlyMap<number, ReadonlySet<number>> | null = null;
   return (draft, context) => {
     early ??= earlyNodes(context);

@@ -21,7 +21,7 @@ import { covers, sameBytes, type Touch, touchesMeet } from "../draft/memory/touc
 import { idsRelied } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const gemmSums: Rewrite<true> = draftRewrite("gemm-sums", () => editDraft);
+export const gemmSums: Rewrite<true> = draftRewrite(() => editDraft);
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;

@@ -12,7 +12,7 @@ import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
+export const ownChunkLast: Rewrite<true> = draftRewrite(() => editDraft);
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;

@@ -19,10 +19,7 @@ import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the number of compute streams. */
-export const placeStreams: Rewrite<number> = draftRewrite(
-  "compute-streams",
-  (count) => (draft, context) => place(draft, context, count),
-);
+export const placeStreams: Rewrite<number> = draftRewrite((count) => (draft, context) => place(draft, context, count));
 
 const caller = makeId<CommandStreamId>(0);
 

@@ -11,10 +11,10 @@ import { touchesPeers } from "../../commands/barriers.ts";
 import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { at, countWhile, pushTo } from "../../support/invariant.ts";
-import { commandRewrite, type Rewrite } from "../rewrite.ts";
+import { programRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the number of SMs. */
-export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, count) => {
+export const smMargin: Rewrite<number> = programRewrite((program, count) => {
   const ranks = program.ranks.map((list) => markRank(program, list, count));
   return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
 });

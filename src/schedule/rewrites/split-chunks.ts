@@ -24,7 +24,6 @@ import { elementCount } from "../../numerics/tensor/host-tensor.ts";
 
 /** The value is the number of chunks. It is limited to the number of rows (or columns). */
 export const splitChunks: Rewrite<number> = draftRewrite(
-  "split-chunks",
   (parts) =>
     (draft, { memory }) =>
       splitInDraft(draft, memory, parts),

@@ -15,7 +15,7 @@ import { covers, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const useInPlace: Rewrite<true> = draftRewrite("in-place", () => editDraft);
+export const useInPlace: Rewrite<true> = draftRewrite(() => editDraft);
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const editing = createEditing(draft.nodes, context.memory);

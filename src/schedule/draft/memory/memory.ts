@@ -27,8 +27,6 @@ export function createDraftMemory(
   return {
     ...added,
     buffers,
-    touches: (command) => {
-      return getOrMake(touched, command, () => cache.touchesOf(command, operands));
-    },
+    touches: (command) => getOrMake(touched, command, () => cache.touchesOf(command, operands)),
   };
 }
