@@ -3,7 +3,7 @@
  * further layer counts as what the third one adds.
  */
 import { byCommandClass } from "../simulate/command-class.ts";
-import { at, keysOf, pushTo } from "../support/invariant.ts";
+import { at, groupedBy, keysOf } from "../support/invariant.ts";
 import type { RankOverlap } from "../trace/overlap.ts";
 import { further } from "../tune/regions/fewer-layers.ts";
 import { causes } from "./causes.ts";
@@ -76,11 +76,7 @@ export function equalEntries<Part, T>(
   entriesOf: (part: Part) => readonly T[],
   textOf: (entry: T) => string,
 ): readonly Equal<T>[] {
-  const grouped = (part: Part): ReadonlyMap<string, readonly T[]> => {
-    const groups = new Map<string, T[]>();
-    for (const entry of entriesOf(part)) pushTo(groups, textOf(entry), entry);
-    return groups;
-  };
+  const grouped = (part: Part): ReadonlyMap<string, readonly T[]> => groupedBy(entriesOf(part), textOf);
   const { layers } = whole;
   const few = layers === null ? null : grouped(layers.few);
   return [...grouped(whole)].map(([text, entries]) => ({

@@ -101,6 +101,16 @@ export function pushTo<K, T>(lists: Map<K, T[]>, key: K, value: T): void {
   else list.push(value);
 }
 
+/** The items with each key, in their order; without those whose key is null. */
+export function groupedBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K | null): ReadonlyMap<K, readonly T[]> {
+  const lists = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (key !== null) pushTo(lists, key, item);
+  }
+  return lists;
+}
+
 /** The value of a key, which is made where there is none. */
 export function getOrMake<K, V>(values: MapLike<K, V>, key: K, make: () => V): V {
   const known = values.get(key);

@@ -2,7 +2,7 @@
 import type { Program, RankProgram } from "../../commands/program.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { scopesOf, walk } from "../../host/traverse.ts";
-import { at, unreachable } from "../../support/invariant.ts";
+import { at, groupedBy, unreachable, getOrMake } from "../../support/invariant.ts";
 import type { Finding } from "../../verify/finding.ts";
 import { bodyOf, type StatementInsertion, type InsertionPlace } from "./insertion.ts";
 
@@ -22,16 +22,14 @@ export function candidates(hosts: readonly HostProgram[], findings: readonly Fin
 
 /** Ranks whose programs have the same statements at the same places, up to their operands. */
 function alike(hosts: readonly HostProgram[]): readonly (readonly number[])[] {
-  const groups = new Map<string, number[]>();
   const shapes = new Map<HostProgram, string>();
   const shapeOf = (body: readonly Statement[]): string =>
     body.map((each) => `${each.kind}(${scopesOf(each).map(shapeOf).join("|")})`).join(" ");
-  for (const [rank, host] of hosts.entries()) {
-    const shape = shapes.get(host) ?? shapeOf(host.body);
-    shapes.set(host, shape);
-    groups.set(shape, [...(groups.get(shape) ?? []), rank]);
-  }
-  return [...groups.values()];
+  const shapeOn = (rank: number): string => {
+    const host = at(hosts, rank);
+    return getOrMake(shapes, host, () => shapeOf(host.body));
+  };
+  return [...groupedBy(hosts.keys(), shapeOn).values()];
 }
 
 function placesOf(host: HostProgram): readonly InsertionPlace[] {

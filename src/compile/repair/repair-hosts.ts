@@ -12,7 +12,7 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { createStatementText } from "../../host/print/print.ts";
 import { scopesOf, walk } from "../../host/traverse.ts";
-import { at } from "../../support/invariant.ts";
+import { at, groupedBy } from "../../support/invariant.ts";
 import type { Finding } from "../../verify/finding.ts";
 import { verify } from "../../verify/verify.ts";
 import type { AnyCompilation, Compilation } from "../compile.ts";
@@ -207,13 +207,11 @@ function byCause(
     insertions.length === 1
       ? []
       : insertions.map(({ statement }) => new Set(findingsOf(without(hosts, statement))?.map(keyOf)));
-  const groups = new Map<string, Finding[]>();
   const errors = findings.filter(({ severity }) => severity === "error");
-  for (const finding of errors) {
+  const groups = groupedBy(errors, (finding) => {
     const cause = comesBack.findIndex((keys) => keys.has(keyOf(finding)));
-    const key = `${cause} ${finding.memory?.tensor ?? ""}`;
-    groups.set(key, [...(groups.get(key) ?? []), finding]);
-  }
+    return `${cause} ${finding.memory?.tensor ?? ""}`;
+  });
   return [...[...groups.values()].map(joined), ...findings.filter((finding) => !errors.includes(finding))];
 }
 

@@ -6,7 +6,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
-import { at, countWhile, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, countWhile } from "../../support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
 import { type CommandTiming, workByEnd } from "./timing.ts";
 
@@ -56,12 +56,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
         [placeOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
       return [...reads.map(entry(false)), ...writes.map(entry(true))];
     });
-    const found = new Map<BufferId, Access[]>();
-    for (const access of [...inPlace.values()].flat()) {
-      if (!access.isWrite) continue;
-      pushTo(found, access.region.buffer, access);
-    }
-    writesTo = found;
+    writesTo = groupedBy([...inPlace.values()].flat(), ({ isWrite, region }) => (isWrite ? region.buffer : null));
   };
   const withPeers = (number: number): readonly number[] => (peers(number).length === 0 ? [number] : peers(number));
 

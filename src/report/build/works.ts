@@ -8,7 +8,7 @@ import type { HostProgram } from "../../host/nodes.ts";
 import { print } from "../../host/print/print.ts";
 import { printedLines } from "../../host/print/statement-lines.ts";
 import { containerEnd } from "../../host/syntax/text/source.ts";
-import { at, unreachable, getOrMake, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, unreachable, getOrMake } from "../../support/invariant.ts";
 import { operationName } from "../../trace/chrome/slices.ts";
 import { commandBytes, commandPeer, flopsOf, isLocalCopy } from "../../trace/command-work.ts";
 import type { HostText } from "../data/report-data.ts";
@@ -146,11 +146,10 @@ export function hostTexts(hosts: readonly HostProgram[], dump: DumpText | null =
     return { texts, lines: { hostOf: () => 0, lineOf: dump.lineOf } };
   }
   const known = new Map<HostProgram, string>();
-  const ranksOf = new Map<string, number[]>();
-  for (const [rank, host] of hosts.entries()) {
-    const text = getOrMake(known, host, () => containerText(host));
-    pushTo(ranksOf, text, rank);
-  }
+  const ranksOf = groupedBy(hosts.keys(), (rank) => {
+    const host = at(hosts, rank);
+    return getOrMake(known, host, () => containerText(host));
+  });
   const texts = [...ranksOf].map(([text, ranks]) => ({ ranks, lines: text.split("\n") }));
   return {
     texts,

@@ -6,7 +6,7 @@
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { isGemmKernel } from "../../commands/kernel.ts";
-import { at, countWhile, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, countWhile } from "../../support/invariant.ts";
 import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
@@ -24,12 +24,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   /** When a peer gets a GEMM's own result, and when it needs the GEMM at all. */
   const sentAt = firstSignals(nodes, dependences, isGemmAt);
   const neededAt = firstSignals(nodes, dependences, () => false);
-  const launches = new Map<number, number[]>();
-  for (const [position, node] of nodes.entries()) {
-    const kernel = kernelOf(node);
-    if (kernel === null) continue;
-    pushTo(launches, kernel, position);
-  }
+  const launches = groupedBy(nodes.keys(), (position) => kernelOf(at(nodes, position)));
   const arrivals = lastWaits(nodes, dependences, isGemmAt);
   const awaited = awaitedBefore(nodes, arrivals, isGemmAt);
   const movedAfter = new Map<number, number>();

@@ -10,7 +10,7 @@ import type { Program, RankProgram } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
 import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
-import { at, countWhile, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, countWhile } from "../../support/invariant.ts";
 import { programRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the number of SMs. */
@@ -41,10 +41,7 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
  * until one on the same stream waits for it.
  */
 function besideThem(gemms: readonly number[], small: readonly number[], order: ListOrder): ReadonlySet<number> {
-  const streams = new Map<number, number[]>();
-  for (const gemm of gemms) {
-    pushTo(streams, order.streamOf(gemm), gemm);
-  }
+  const streams = groupedBy(gemms, order.streamOf);
   // By stream: how many small kernels begin and cease to be beside the GEMMs at a place.
   const changes = new Map([...streams].map(([stream, own]) => [stream, new Int32Array(own.length + 1)]));
   for (const position of small) {

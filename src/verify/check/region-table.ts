@@ -6,7 +6,7 @@ import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { type CommandKind, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, canonicalRegion, type Region } from "../../commands/region.ts";
-import { at, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, pushTo } from "../../support/invariant.ts";
 import type { Graph } from "../order/graph.ts";
 import { createRows, type ClockRows, createFloatList, createIntList } from "../order/known.ts";
 import { sizeOf, type Extent, sharedBytes, spanOf } from "./shared-bytes.ts";
@@ -155,10 +155,9 @@ export function sameRegionRuns(a: Region, b: Region): boolean {
 /** By buffer, of those of `some` ranks: whether another buffer shares some of its bytes. */
 export function sharingBuffers(buffers: readonly PlacedBuffer[], some = buffers): Uint8Array {
   const shares = new Uint8Array(buffers.length);
-  for (const arena of byArena(some).values()) {
-    arena.sort((a, b) => a.offset - b.offset || a.id - b.id);
+  for (const arena of groupedBy(some, arenaOf).values()) {
     let widest: PlacedBuffer | null = null;
-    for (const buffer of arena) {
+    for (const buffer of arena.toSorted((a, b) => a.offset - b.offset || a.id - b.id)) {
       if (buffer.bytes === 0) continue;
       if (widest !== null && widest.offset + widest.bytes > buffer.offset) {
         shares[widest.id] = 1;
@@ -182,14 +181,6 @@ export function allocatedBuffers({ buffers, ranks }: Program): Uint8Array {
 /** The arena of a rank, as a key. */
 export function arenaOf({ rank, arena }: PlacedBuffer): string {
   return `${rank} ${arena}`;
-}
-
-function byArena(buffers: readonly PlacedBuffer[]): ReadonlyMap<string, PlacedBuffer[]> {
-  const arenas = new Map<string, PlacedBuffer[]>();
-  for (const buffer of buffers) {
-    pushTo(arenas, arenaOf(buffer), buffer);
-  }
-  return arenas;
 }
 
 /** The buffers that each rank's caller writes before a run, and reads after it. */

@@ -1,7 +1,7 @@
 /** Possible improvements of a correct Program. Notes never make a Program wrong. */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Origin } from "../../commands/command.ts";
-import { at, getOrMake, pushTo } from "../../support/invariant.ts";
+import { at, groupedBy, getOrMake } from "../../support/invariant.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { captureOrders, sweep } from "../order/sweep.ts";
@@ -71,7 +71,7 @@ function leakNotes(graph: Graph): readonly RawFinding[] {
       if (command.kind === "free" && known !== undefined) known.free = node;
     }
   }
-  return [...byTensor([...marks.values()])].flatMap(([tensor, all]): readonly RawFinding[] => {
+  return [...groupedBy(marks.values(), ({ buffer }) => buffer.name)].flatMap(([tensor, all]): readonly RawFinding[] => {
     const kept = all.find(({ free }) => free === null);
     const freed = all.find(({ free }) => free !== null);
     if (kept === undefined || freed === undefined || freed.free === null) return [];
@@ -91,14 +91,6 @@ function leakNotes(graph: Graph): readonly RawFinding[] {
       },
     ];
   });
-}
-
-function byTensor(marks: readonly Marks[]): ReadonlyMap<string, readonly Marks[]> {
-  const groups = new Map<string, Marks[]>();
-  for (const mark of marks) {
-    pushTo(groups, mark.buffer.name, mark);
-  }
-  return groups;
 }
 
 /**

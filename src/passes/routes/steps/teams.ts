@@ -16,7 +16,7 @@
 import { collectives, isRooted } from "../../../host/collectives.ts";
 import { type DeviceMesh, sameMeshShape } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
-import { at, invariant, unreachable, pushTo } from "../../../support/invariant.ts";
+import { at, groupedBy, invariant, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { ReshardingStep } from "./step.ts";
 
 interface Team {
@@ -79,11 +79,7 @@ export function teamsBetween(step: ReshardingStep, from: DeviceMesh, to: DeviceM
 /** The devices of the mesh that have the rank's coordinates along the types `fixed`. */
 function teamsBeside(mesh: DeviceMesh, fixed: readonly DIDType[]): (rank: number) => readonly Team[] {
   const keyOf = (device: number): string => fixed.map((type) => mesh.coordinate(device, type)).join();
-  const teams = new Map<string, number[]>();
-  for (const device of mesh.devices) {
-    const key = keyOf(device);
-    pushTo(teams, key, device);
-  }
+  const teams = groupedBy(mesh.devices, keyOf);
   return (rank) => (mesh.has(rank) ? [{ team: teams.get(keyOf(rank)) ?? [], root: null }] : []);
 }
 

@@ -13,7 +13,7 @@ import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/scalar.ts";
 import { type Chunks, chunksText, sameChunks } from "../../../ir/stream.ts";
-import { at, pushTo } from "../../../support/invariant.ts";
+import { at, groupedBy, pushTo } from "../../../support/invariant.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 
@@ -217,11 +217,7 @@ export function typedFusion(
   edges: readonly (readonly FusionEdge[])[],
   typeOf: readonly (string | null)[],
 ): readonly (readonly number[])[] {
-  const nodesOf = new Map<string, number[]>();
-  typeOf.forEach((type, node) => {
-    if (type === null) return;
-    pushTo(nodesOf, type, node);
-  });
+  const nodesOf = groupedBy(typeOf.keys(), (node) => at(typeOf, node));
   const order: (readonly number[])[] = edges.map((_, node) => [node]);
   const positionOf = Int32Array.from(edges, (_, node) => node);
   for (const nodes of byPlace([...nodesOf.values()], edges)) {

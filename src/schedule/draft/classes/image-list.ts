@@ -10,7 +10,7 @@ import { createListWriter } from "../../../commands/list-writer.ts";
 import type { RankProgram } from "../../../commands/program.ts";
 import type { View } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { at, unreachable, pushTo } from "../../../support/invariant.ts";
+import { at, groupedBy, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { DraftCommand, DraftNode } from "../draft.ts";
 import type { WrittenList } from "../write-draft.ts";
 
@@ -297,13 +297,8 @@ function redirected(
 
 /** The regions of the list, by buffer. */
 function regionsMoved(lists: Lists): ReadonlyMap<BufferId, readonly Moved[]> {
-  const byBuffer = new Map<BufferId, Moved[]>();
-  for (const position of lists.before.commands.keys()) {
-    for (const moved of operandsMoved(lists, position)) {
-      pushTo(byBuffer, moved.buffer, moved);
-    }
-  }
-  return byBuffer;
+  const all = lists.before.commands.flatMap((_, position) => operandsMoved(lists, position));
+  return groupedBy(all, ({ buffer }) => buffer);
 }
 
 function movedRef(own: BufferRef, theirs: BufferRef, form: Form): Moved {
