@@ -6,7 +6,9 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
-import { raiseAttention } from "../attention/raise-attention.ts";
+import { narrowProducts } from "../raise/narrow-products.ts";
+import { raiseAttention } from "../raise/raise-attention.ts";
+import type { MadeFor } from "../raise/replace-ops.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
 import { importedFusion, madeAt, withSourceOrigins } from "../origins.ts";
@@ -49,9 +51,11 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   const results = evaluateFunction(reader, main, inputs, null);
   for (const value of results) addOutput(reader, main.position, value);
   const { fusion } = reader;
-  raiseAttention(fusion[fusionState], (id, make) => {
+  const madeFor: MadeFor = (id, make) => {
     madeAt(reader, reader.positions[id] ?? main.position, make);
-  });
+  };
+  raiseAttention(fusion[fusionState], madeFor);
+  if ((devicesOf(reader) ?? 1) === 1) narrowProducts(fusion[fusionState], madeFor);
   const { outputs } = fusion;
   const inputNames = main.arguments.map(({ name, attributes }, i) => [
     namedBy(attributes.get("jax.arg_info")) ?? nameIn(name) ?? `in${i}`,

@@ -249,7 +249,7 @@ export function mayHide({ tensors, makers }: MadeOps, first: TensorId): boolean 
     if (op === undefined || seen.has(id) || dtypes[at(tensors, id).dtype].family !== "float") continue;
     seen.add(id);
     const numbers = [op.kind === "Full" ? op.value : null, "scalar" in op ? op.scalar?.text : null];
-    if (numbers.some((number) => number != null && Number(number) <= low)) return true;
+    if (numbers.some((number) => Number(number ?? 0) <= low)) return true;
     next.push(...op.inputs);
   }
   return false;

@@ -27,7 +27,7 @@ import { inDType, keepAxes, wide } from "../../ir/api/ops/compositions/compose.t
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { withoutDeadOps } from "../../ir/fusion-data.ts";
-import { type Op, outputsOf, renamedOp } from "../../ir/ops/op.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at, once, pushTo } from "../../support/invariant.ts";
 import { readExtents } from "../manual/parts.ts";
@@ -35,9 +35,10 @@ import { arranged, type AxisNumbers, restored, sizesOfTensor } from "./axes.ts";
 import { attentionAt, type Bias, type MatchedAttention, traced } from "./match-attention.ts";
 import { type AttentionGradient, gradientsAt } from "./match-gradients.ts";
 import type { MadeOps, OperandAxes } from "./match-softmax.ts";
+import { type MadeFor, replaceOps } from "./replace-ops.ts";
 
-/** Changes the ops of the builder, of which those that no output needs go where some attention is found. `madeFor`: makes tensors that come from where this one does. */
-export function raiseAttention(builder: FusionBuilder, madeFor: (id: TensorId, make: () => void) => void): void {
+/** Changes the ops of the builder, of which those that no output needs go where some attention is found. */
+export function raiseAttention(builder: FusionBuilder, madeFor: MadeFor): void {
   const all = withoutDeadOps(snapshotFusion(builder)).ops;
   const graph = graphOf({ ...builder, ops: [...all] });
   const names = new Map<TensorId, TensorId>();
@@ -48,21 +49,7 @@ export function raiseAttention(builder: FusionBuilder, madeFor: (id: TensorId, m
       return attention === null ? [] : makersOf(builder, graph, all, attention, names, masks);
     }),
   );
-  if (makers.size === 0) return;
-  builder.ops.length = 0;
-  builder.snapshot = null;
-  for (const op of all) {
-    const make = makers.get(op);
-    if (make === undefined) builder.ops.push(renamedOp(op, (id) => names.get(id) ?? id));
-    else {
-      madeFor(op.output, () => {
-        names.set(op.output, make().id);
-      });
-    }
-  }
-  builder.outputs.forEach((id, i) => {
-    builder.outputs[i] = names.get(id) ?? id;
-  });
+  replaceOps(builder, all, makers, names, madeFor);
 }
 
 function graphOf({ ops, tensors, outputs }: FusionBuilder): MadeOps {
