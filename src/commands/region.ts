@@ -68,6 +68,13 @@ function nestedRuns(dims: readonly RegionDim[], bytes: number): Pick<Region, "di
   return { dims: nested, bytes: run };
 }
 
+/** The number of bytes in the set. */
+export function regionBytes({ dims, bytes }: Pick<Region, "dims" | "bytes">): number {
+  let size = bytes;
+  for (const { count } of dims) size *= count;
+  return size;
+}
+
 /** The bytes of a view. */
 export function regionOf({ buffer, offset, dtype, shape, strides }: View): Region {
   if (shape.includes(0)) return { buffer, offset, dims: [], bytes: 0 };

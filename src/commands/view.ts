@@ -174,3 +174,9 @@ export function sameNumbers(a: readonly number[], b: readonly number[]): boolean
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
 }
+
+/** The byte after the last one. */
+export function endOfView({ dtype, shape, strides }: Omit<View, "buffer" | "offset">, offset: number): number {
+  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
+  return offset + (last + 1) * dtypes[dtype].bytes;
+}

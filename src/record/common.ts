@@ -33,36 +33,24 @@ export function createCommon(): Common {
   const byTable = new Map<readonly Tensor[], ReadonlyMap<string, number>>();
   const shared = new Map<string, string>();
   const shares = new Map<Tensor, Map<string, Map<number, Runs>>>();
-  const remember = <K>(texts: Map<K, string>, key: K, made: string): string => {
-    const text = shared.get(made) ?? made;
-    shared.set(text, text);
-    texts.set(key, text);
-    return text;
-  };
+  /** Equal texts are one. */
+  const sharedText = (made: string): string => getOrMake(shared, made, () => made);
   return {
     statements: (program) => {
       const textOf = createStatementText(program);
       const isNamed = program.tensors.some(({ origin }) => origin?.name !== undefined);
-      return (statement) => {
-        const known = byStatement.get(statement);
-        if (known !== undefined) return known;
-        const text = textOf(statement);
-        return remember(byStatement, statement, isNamed ? `${text}${namesComment(text, program.tensors)}` : text);
-      };
+      const commented = (text: string): string => (isNamed ? `${text}${namesComment(text, program.tensors)}` : text);
+      return (statement) => getOrMake(byStatement, statement, () => sharedText(commented(textOf(statement))));
     },
     shares: (tensor, axis, size, rank) => {
       const ofTensor = getOrMake(shares, tensor, () => new Map<string, Map<number, Runs>>());
       const key = `${axis.id} ${size}`;
       const byRank = getOrMake(ofTensor, key, () => new Map<number, Runs>());
-      const runs = getOrMake(byRank, rank, () => indicesOn(tensor, axis, size, rank));
-      return runs;
+      return getOrMake(byRank, rank, () => indicesOn(tensor, axis, size, rank));
     },
     valid: new Set(),
     latest: { commands: [], origins: [] },
-    meshSizes: (tensors) => {
-      const known = getOrMake(byTable, tensors, () => sizesFromMeshes(tensors));
-      return known;
-    },
-    team: (team) => byTeam.get(team) ?? remember(byTeam, team, team.join(" ")),
+    meshSizes: (tensors) => getOrMake(byTable, tensors, () => sizesFromMeshes(tensors)),
+    team: (team) => getOrMake(byTeam, team, () => sharedText(team.join(" "))),
   };
 }

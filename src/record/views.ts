@@ -2,7 +2,7 @@
  * Views of views: cut, permute, broadcast or reshape a strided box without moving an element. Axis numbers count the
  * view's axes.
  */
-import { contiguousStrides, isEmpty, narrowView, sameNumbers, type View } from "../commands/view.ts";
+import { contiguousStrides, isEmpty, narrowView, sameNumbers, type View, endOfView } from "../commands/view.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { cutOf, heldRuns, sizedCut } from "../ir/parts.ts";
 import { countIn, intersection, onPositions, type Runs, runsBetween } from "../ir/runs.ts";
@@ -152,12 +152,7 @@ export function sameElements(a: View, b: View): boolean {
 export function mayOverlap(a: View, b: View): boolean {
   if (isEmpty(a) || isEmpty(b)) return false;
   requireSameDistance(a, b);
-  return a.buffer === b.buffer && a.offset < endOf(b) && b.offset < endOf(a);
-}
-
-function endOf({ offset, dtype, shape, strides }: View): number {
-  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
-  return offset + (last + 1) * dtypes[dtype].bytes;
+  return a.buffer === b.buffer && a.offset < endOfView(b, b.offset) && b.offset < endOfView(a, a.offset);
 }
 
 // Chunks of an axis, as ShardByStream binds them: ceil(extent / parts) long; later ones may be shorter or empty.

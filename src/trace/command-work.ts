@@ -5,7 +5,7 @@ import { allRanksOf } from "../commands/collectives.ts";
 import type { Command, PointToPoint } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
-import { accesses, type Region } from "../commands/region.ts";
+import { accesses, regionBytes } from "../commands/region.ts";
 import { type View } from "../commands/view.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -99,8 +99,4 @@ export function groupBytes(ops: readonly PointToPoint[]): number {
 
 function viewBytes(view: View | null): number {
   return view === null ? 0 : elementCount(view.shape) * dtypes[view.dtype].bytes;
-}
-
-export function regionBytes({ dims, bytes }: Region): number {
-  return dims.reduce((product, { count }) => product * count, bytes);
 }

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { canonicalRegion } from "../../src/commands/region.ts";
+import { canonicalRegion, regionBytes } from "../../src/commands/region.ts";
 import { makeId } from "../../src/support/invariant.ts";
-import { type Extent, sharedBytes, sizeOf } from "../../src/verify/check/shared-bytes.ts";
+import { type Extent, sharedBytes } from "../../src/verify/check/shared-bytes.ts";
 import { draws } from "../support/suite.ts";
 
 /** A box of a padded row-major tensor of up to four axes, so that strides need not divide each other. */
@@ -42,7 +42,7 @@ test("counts the bytes that both have", () => {
       const expected = [...one].filter((byte) => other.has(byte)).length;
       expect(sharedBytes(a, b)).toBe(expected);
       expect(sharedBytes(b, a)).toBe(expected);
-      expect(sizeOf(a)).toBe(one.size);
+      expect(regionBytes(a)).toBe(one.size);
     }),
     draws({ quick: 800, long: 5000 }),
   );

@@ -5,9 +5,9 @@
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
-import { accesses, type Region } from "../../commands/region.ts";
+import { accesses, type Region, regionBytes } from "../../commands/region.ts";
 import { at, groupedBy, countWhile } from "../../support/invariant.ts";
-import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
+import { type Extent, sharedBytes } from "../../verify/check/shared-bytes.ts";
 import { type CommandTiming, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
@@ -86,7 +86,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
       if (at(end, number) <= since) break;
       const shared = sharedBytes(extent, bytes);
       if (shared > 0) found.push(number);
-      if (shared === sizeOf(extent)) break;
+      if (shared === regionBytes(extent)) break;
     }
     return found;
   };

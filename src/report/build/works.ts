@@ -74,8 +74,7 @@ export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Wo
     },
     iterationOf: (rank, index) => {
       const text = at(at(program.ranks, rank).origins, index).iteration.join(", ");
-      const found = getOrMake(iterations, text, () => iterations.size);
-      return found;
+      return getOrMake(iterations, text, () => iterations.size);
     },
     rows: () => ({ works, statements, iterations: [...iterations.keys()] }),
   };

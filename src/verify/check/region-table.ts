@@ -5,11 +5,11 @@
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { type CommandKind, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { accesses, canonicalRegion, type Region } from "../../commands/region.ts";
+import { accesses, canonicalRegion, type Region, regionBytes } from "../../commands/region.ts";
 import { at, groupedBy, pushTo } from "../../support/invariant.ts";
 import type { Graph } from "../order/graph.ts";
 import { createRows, type ClockRows, createFloatList, createIntList } from "../order/known.ts";
-import { sizeOf, type Extent, sharedBytes, spanOf } from "./shared-bytes.ts";
+import { type Extent, sharedBytes, spanOf } from "./shared-bytes.ts";
 
 export interface RegionTable extends Overlaps {
   readonly regions: readonly Region[];
@@ -70,13 +70,13 @@ export function createTableRows({ buffers }: Program, rowCount: number): TableRo
   return {
     // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
     read: (region) => {
-      const number = sizeOf(region) > 0 ? numbers.of(region) : -1;
+      const number = regionBytes(region) > 0 ? numbers.of(region) : -1;
       if (number < 0 || readIn[number] === row) return;
       readIn[number] = row;
       reads.add(number);
     },
     write: (region) => {
-      if (sizeOf(region) > 0) writes.add(numbers.of(region));
+      if (regionBytes(region) > 0) writes.add(numbers.of(region));
     },
     close: () => {
       row++;
@@ -89,7 +89,7 @@ export function createTableRows({ buffers }: Program, rowCount: number): TableRo
       const { regions } = numbers;
       return {
         regions,
-        sizes: Float64Array.from(regions, sizeOf),
+        sizes: Float64Array.from(regions, regionBytes),
         buffer: Int32Array.from(regions, ({ buffer }) => buffer),
         reads: reads.finish(),
         writes: writes.finish(),
@@ -254,7 +254,7 @@ function symmetric(regions: readonly Region[], ones: Int32Array, others: Int32Ar
     shared[place] = count;
     next[region] = place + 1;
   };
-  for (const [region, extent] of regions.entries()) add(region, region, sizeOf(extent));
+  for (const [region, extent] of regions.entries()) add(region, region, regionBytes(extent));
   for (const [i, count] of bytes.entries()) {
     add(at(ones, i), at(others, i), count);
     add(at(others, i), at(ones, i), count);

@@ -23,13 +23,6 @@ export function spanOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number 
   return bytes === 0 ? 0 : span;
 }
 
-/** Bytes in the set itself. */
-export function sizeOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number {
-  let size = bytes;
-  for (const { count } of dims) size *= count;
-  return size;
-}
-
 /**
  * The number of bytes that both contain. Takes at most one step per run of the coarser region, and a few steps if
  * strides are equal.

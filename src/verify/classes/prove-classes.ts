@@ -2,14 +2,14 @@
  * Proves a Program correct by one rank of each class (README.md). Says nothing about a Program with a finding or
  * a note, or whose ranks are not alike: then every rank is to be verified.
  */
-import { accesses } from "../../commands/region.ts";
+import { accesses, regionBytes } from "../../commands/region.ts";
 import { isWork, type Origin } from "../../commands/command.ts";
 import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, getOrMake, InvariantError, pushTo } from "../../support/invariant.ts";
 import type { OnProgress } from "../../support/progress.ts";
 import { allocatedBuffers } from "../check/region-table.ts";
-import { sizeOf, spanOf } from "../check/shared-bytes.ts";
+import { spanOf } from "../check/shared-bytes.ts";
 import { illegalOverlap, repeatedOutput } from "../check/static-checks.ts";
 import { checkRank } from "../check/structure/commands.ts";
 import { checkApart, checkTables } from "../check/structure/tables.ts";
@@ -173,7 +173,7 @@ function operandsFit(program: Program, rank: number): boolean {
     if (!isWork(command.kind)) return true;
     if (repeatedOutput(program, command) !== null) return false;
     const { reads, writes } = accesses(program, rank, index);
-    const touched = [...reads, ...writes].filter((region) => sizeOf(region) > 0);
+    const touched = [...reads, ...writes].filter((region) => regionBytes(region) > 0);
     const areInside = touched.every(
       (region) => region.offset >= 0 && region.offset + spanOf(region) <= at(program.buffers, region.buffer).bytes,
     );

@@ -208,8 +208,7 @@ function livesOf(list: CommandList, arenas: readonly Arena[]): readonly LifeGrou
   const groupOf = (buffer: BufferId, stream: number): OpenGroup => {
     const arena = at(arenas, buffer);
     const key = `${arena} ${stream}`;
-    const known = getOrMake(groups, key, () => ({ arena, stream, lives: [], idle: 0 }));
-    return known;
+    return getOrMake(groups, key, () => ({ arena, stream, lives: [], idle: 0 }));
   };
   const lastFrees = lastFreesOf(list);
   const started = new Set<BufferId>();
@@ -325,10 +324,7 @@ interface Meetings {
 /** By stream. */
 function meetingsOf({ commands }: CommandList): ReadonlyMap<number, Meetings> {
   const meetings = new Map<number, Meetings>();
-  const of = (stream: number): Meetings => {
-    const known = getOrMake(meetings, stream, () => ({ enters: [], leaves: [] }));
-    return known;
-  };
+  const of = (stream: number): Meetings => getOrMake(meetings, stream, () => ({ enters: [], leaves: [] }));
   const recorded = new Map<number, { readonly position: number; readonly stream: number }>();
   for (const [waited, command] of commands.entries()) {
     if (command.kind === "recordEvent") recorded.set(command.event, { position: waited, stream: command.stream });

@@ -8,8 +8,7 @@ import type { Command, StreamInfo } from "../../../commands/command.ts";
 import type { Kernel, Operand } from "../../../commands/kernel.ts";
 import { createListWriter } from "../../../commands/list-writer.ts";
 import type { RankProgram } from "../../../commands/program.ts";
-import type { View } from "../../../commands/view.ts";
-import { dtypes } from "../../../numerics/dtype.ts";
+import { endOfView, type View } from "../../../commands/view.ts";
 import { at, groupedBy, unreachable, pushTo } from "../../../support/invariant.ts";
 import type { DraftCommand, DraftNode } from "../draft.ts";
 import type { WrittenList } from "../write-draft.ts";
@@ -220,7 +219,7 @@ function createOffsetImages(lists: Lists): OffsetImages {
     wereAsked: () => wereAsked,
     of: (ref, form, operands) => {
       wereAsked = true;
-      const [start, end] = [ref.offset, endOf(ref.offset, form)];
+      const [start, end] = [ref.offset, endOfView(form, ref.offset)];
       const isAround = (region: Moved): boolean =>
         region.buffer === ref.buffer && region.start <= start && end <= region.end;
       const own = operands.filter(isAround);
@@ -305,7 +304,7 @@ function movedRef(own: BufferRef, theirs: BufferRef, form: Form): Moved {
   return {
     buffer: own.buffer,
     start: own.offset,
-    end: endOf(own.offset, form),
+    end: endOfView(form, own.offset),
     by: theirs.offset - own.offset,
   };
 }
@@ -335,10 +334,4 @@ function operandsMoved({ before, image, kernels }: Lists, position: number): rea
     return own.map((view, i) => movedRef(view, at(theirs, i), view));
   }
   return [];
-}
-
-/** The byte after the last one of an operand that begins at `offset`. */
-function endOf(offset: number, { dtype, shape, strides }: Form): number {
-  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
-  return offset + (last + 1) * dtypes[dtype].bytes;
 }
