@@ -50,7 +50,10 @@ export function empty(): Compilation {
 }
 
 export function attention(): Compilation {
-  const fusion = attentionFusion({ name: "", q: [2, 16, 8], k: [2, 16, 8], causal: "bottomRight" }, "half");
+  const fusion = attentionFusion(
+    { name: "", q: [2, 16, 8], k: [2, 16, 8], causal: "bottomRight", mask: { of: "bias", shape: [2, 1, 16] } },
+    "half",
+  );
   return compile(fusion, { devices: 1, on: "cuda", attention: "fused" });
 }
 

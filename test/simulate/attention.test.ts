@@ -47,6 +47,25 @@ describe("attention takes", () => {
     expect(backward(128)).toBeCloseTo(backward(null), 1);
   });
 
+  it.each([
+    [[1, 1, 1024], 0.66, 0.73],
+    [[2, 1024, 1024], 0.54, 0.57],
+  ] as const)("longer with what is added to scores, of shape %o", (shape, forward, backward) => {
+    const added = (passes: "forward" | "both", mask: readonly number[] | null): number => {
+      const f = new Fusion();
+      const wrt = [f.input([2, 1024, 32]), f.input([2, 1024, 32]), f.input([2, 1024, 32])] as const;
+      const { output } = sdpa(...wrt, mask === null ? {} : { mask: f.input(mask) });
+      f.output(output);
+      const cotangents = [f.input([2, 1024, 32])];
+      const all = passes === "forward" ? [] : gradients(f, { of: [output], cotangents, wrt });
+      for (const each of all) if (each !== null) f.output(each);
+      return microseconds(f, profile);
+    };
+    const back = (mask: readonly number[] | null): number => added("both", mask) - added("forward", mask);
+    expect(added("forward", null) / added("forward", shape)).toBeCloseTo(forward, 2);
+    expect(back(null) / back(shape)).toBeCloseTo(backward, 2);
+  });
+
   it("a rate between those of the lengths around its own, and outside of them that of the nearest", () => {
     expect(time(128)).toBeCloseTo(2_097_152 / 2.5e3, 1);
     expect(time(512)).toBeCloseTo(4 * time(256), 1);
