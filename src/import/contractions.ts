@@ -3,7 +3,7 @@ import { add, cast, cat, linear, matmul, mul, pad, permute, reshape, slice, sque
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import { constantValue, foldProduct } from "../ir/scalar/fold.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
-import { accumulatorOf } from "../numerics/dtype.ts";
+import { accumulatorOf, type DType } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { alongAxis, permutedTo, withAxes } from "./views.ts";
 
@@ -14,15 +14,21 @@ export interface AxisPairs {
 }
 
 /**
- * A matmul with batch, contracted and free axes in any order. The result has the axes of the batch, the free ones of the
+ * A matmul with batch, contracted and free axes in any order, of the operands' dtype or of their sums'. The result has the axes of the batch, the free ones of the
  * left operand, and those of the right one.
  */
-export function contract(left: TensorView, right: TensorView, batch: AxisPairs, contracted: AxisPairs): TensorView {
+export function contract(
+  left: TensorView,
+  right: TensorView,
+  batch: AxisPairs,
+  contracted: AxisPairs,
+  dtype = left.dtype,
+): TensorView {
   const own = freeAxes(left, [...batch.left, ...contracted.left]);
   // The rows of the matrices: with a batch, the longest of the free axes. The others become batch axes.
   const size = (axis: number): number => constantValue(at(left.extents, axis)) ?? Infinity;
   const freeLeft = batch.left.length === 0 ? own : own.toSorted((a, b) => size(a) - size(b));
-  const product = contractInOrder(left, right, batch, contracted, freeLeft);
+  const product = contractInOrder(left, right, batch, contracted, freeLeft, dtype);
   const first = batch.left.length;
   const places = own.map((axis) => first + freeLeft.indexOf(axis));
   return permutedTo(product, [...batch.left.keys(), ...places, ...range(first + own.length, product.rank)]);
@@ -38,6 +44,7 @@ function contractInOrder(
   batch: AxisPairs,
   contracted: AxisPairs,
   freeLeft: readonly number[],
+  dtype: DType,
 ): TensorView {
   const freeRight = freeAxes(right, [...batch.right, ...contracted.right]);
   const extentsOf = ({ extents }: TensorView, own: readonly number[]): readonly Scalar[] =>
@@ -55,7 +62,7 @@ function contractInOrder(
   if (freeLeft.length === 0) a = withAxes(a, firstFree, 1);
   // All free axes but the last are batch axes, along which the right operand repeats: a matrix does so as it is.
   else if (firstFree > 0) b = withAxes(b, firstFree, freeLeft.length - 1);
-  const product = matmul(a, b);
+  const product = matmul(a, b, { dtype });
   if (freeLeft.length > 0 && freeRight.length === 1) return product;
   const rest = freeLeft.length === 0 ? [firstFree] : [];
   const dropped = freeRight.length === 0 ? [...rest, product.rank - 1] : rest;

@@ -3,7 +3,7 @@
  * end's accumulator, gamma(c) * sum |a||b|, plus the effect of the operands' own errors. Integers wrap as their dtype
  * does.
  */
-import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { requireGroupEnds } from "../numerics/sum-order.ts";
 import { at, getOrMake } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
@@ -34,12 +34,13 @@ export interface Accumulating {
   readonly arithmetic: Arithmetic;
 }
 
-/** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. */
+/** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's, and `to` its dtype. */
 export function matmul(
   a: OracleValue,
   b: OracleValue,
   shape: readonly number[],
   accumulating: Accumulating,
+  to = a.dtype,
 ): OracleValue {
   const rowAxes = a.shape.length > 1 ? 1 : 0;
   const columnAxes = b.shape.length > 1 ? 1 : 0;
@@ -50,7 +51,7 @@ export function matmul(
   const right = operandRunsOf(b, rightK, shape, (position) =>
     position > rightK ? shape.length - 1 : batchAxes - rightK + position,
   );
-  return contracted(left, right, shape, { columns: columnAxes > 0, accumulating });
+  return contracted(left, right, shape, { columns: columnAxes > 0, accumulating, to });
 }
 
 /** x [.., K], weight [N, K] or [K], bias [N] or []. A weight [B, N, K] is one for each index of x's first axes. */
@@ -139,19 +140,22 @@ interface Contracted {
   readonly accumulating: Accumulating;
   /** What is added to an element of the result. */
   readonly bias?: (index: readonly number[]) => Bounded;
+  /** The operands' dtype if omitted. */
+  readonly to?: DType;
 }
 
 function contracted(
   left: OperandRuns,
   right: OperandRuns,
   shape: readonly number[],
-  { columns, accumulating, bias }: Contracted,
+  { columns, accumulating, bias, to: dtype = left.value.dtype }: Contracted,
 ): OracleValue {
-  const { dtype } = left.value;
   const isFloat = dtypes[dtype].family === "float";
   const [a, b] = isFloat ? [contiguousRuns(left), contiguousRuns(right)] : [left, right];
   const rows = dotRows(a, b, columns ? shape : [...shape, 1]);
-  const element = isFloat ? floatElement(a, b, rows, bias !== undefined, accumulating) : integerElement(a, b, rows);
+  const element = isFloat
+    ? floatElement(a, b, rows, dtype, bias !== undefined, accumulating)
+    : integerElement(a, b, rows);
   return makeValue(dtype, shape, (index, flat) => element(flat, bias?.(index) ?? null));
 }
 
@@ -162,11 +166,11 @@ function floatElement(
   a: OperandRuns,
   b: OperandRuns,
   rows: DotRows,
+  dtype: DType,
   hasBias: boolean,
   { hops, arithmetic }: Accumulating,
 ): ElementOf {
   const { count } = a;
-  const { dtype } = a.value;
   const accumulator = accumulatorOf(dtype);
   const roundings = contractionRoundings(count, dtype, arithmetic) + (hasBias ? 1 : 0);
   // The oracle's own roundings. Products of two narrower floats are exact in double.

@@ -101,7 +101,7 @@ function evaluateSingle(
     case "Select":
       return select(first, op.axis, evaluateExtent(op.index, sizes));
     case "Matmul":
-      return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
+      return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic }, op.to);
     case "Linear":
       if (op.to !== undefined)
         return scaledLinear(operands, { ...op, to: op.to }, shape, { hops: hopsOf(op, tensors, sizes), arithmetic });

@@ -142,7 +142,8 @@ function gemmKernelTime(
   readonly isLoaded: boolean;
 } {
   const contraction = contractionOf(kernel);
-  const { dtype, k, batch, groups } = contraction;
+  const { k, batch, groups } = contraction;
+  const dtype = contraction.narrow ?? contraction.dtype;
   if (groups !== undefined) {
     const text = "grouped matmuls are timed as GEMMs of their rows, buffers as three quarters full";
     assume({ text, of: "gemms", error: assumedErrors.otherKernel });

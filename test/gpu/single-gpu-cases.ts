@@ -97,6 +97,17 @@ export const singleGpuCases: readonly GpuCase[] = [
       return names.flatMap((name) => [[0], [1], [2], [0, 2], [0, 1, 2]].map((axes) => reductions[name](x, axes)));
     }),
   ),
+  ...(["bfloat16", "half"] as const).map((dtype) =>
+    fusionCase(`wide products of ${dtype}`, (f) => {
+      const product = (a: readonly number[], b: readonly number[]): TensorView =>
+        matmul(f.input(a, dtype), f.input(b, dtype), { dtype: "float" });
+      const t = (x: TensorView): TensorView => permute(x, [1, 0]);
+      const [x, y] = [f.input([64, 48], dtype), f.input([32, 64], dtype)];
+      const sizes = [product([128, 256], [256, 64]), product([65, 49], [49, 41]), product([300, 264], [264, 261])];
+      const batches = [product([3, 2, 33, 24], [2, 24, 16]), product([4, 64, 64], [64, 32])];
+      return [...sizes, ...batches, matmul(t(x), t(y), { dtype: "float" }), product([1, 512], [512, 96])];
+    }),
+  ),
   ...floats.flatMap((dtype) => [
     fusionCase(`batched matmul of ${dtype}`, (f) => [
       matmul(f.input([3, 2, 33, 24], dtype), f.input([2, 24, 16], dtype)),

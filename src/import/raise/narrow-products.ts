@@ -2,12 +2,13 @@
  * Products that a model computes in float of 16-bit operands, and then rounds to their dtype: a matmul of 16-bit floats,
  * which sums in float, too, and rounds once.
  *
- *   y = cast(matmul(cast(a, float), cast(b, float)), bfloat16)      becomes      y = matmul(a, b)
+ *   y = cast(matmul(a, b, { dtype: float }), bfloat16)      becomes      y = matmul(a, b)
  *
  * Ops that only move elements may stand between. The product must have no other reader. On several devices its sums over
  * devices stay in float, as the model has them.
  */
 import { type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
+import { matmul } from "../../ir/api/ops.ts";
 import { applyAll, callOf } from "../../ir/api/ops/apply.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
@@ -36,22 +37,14 @@ export function narrowProducts(builder: FusionBuilder, madeFor: MadeFor): void {
     const spec = rowOf(op).respec(op, own, at(tensors, op.output), call(op.kind));
     return at(applyAll(spec, operands, callOf(op.kind, operands)), 0);
   };
-  /** What the operand is before it was widened from the dtype; null if it is another one. */
-  const narrow = (id: TensorId, dtype: DType): (() => TensorView) | null => {
-    const op = makerOf.get(id);
-    const [input] = op?.inputs ?? [];
-    if (op === undefined || input === undefined || op.inputs.length > 1) return null;
-    if (op.kind === "Cast") return at(tensors, input).dtype === dtype ? () => viewOf(input) : null;
-    const before = views.has(op.kind) ? narrow(input, dtype) : null;
-    return before && (() => again(op, [before()]));
-  };
   /** The product that a tensor has its elements from, in the dtype. */
   const product = (id: TensorId, dtype: DType): (() => TensorView) | null => {
     const op = makerOf.get(id);
     if (op === undefined || !isReadOnce(id)) return null;
     if (op.kind === "Matmul") {
-      const [a, b] = op.inputs.map((input) => narrow(input, dtype));
-      return a && b ? () => again(op, [a(), b()]) : null;
+      const [a, b] = op.inputs;
+      const isOf = a !== undefined && b !== undefined && at(tensors, a).dtype === dtype;
+      return isOf ? () => matmul(viewOf(a), viewOf(b)) : null;
     }
     const before = views.has(op.kind) ? product(at(op.inputs, 0), dtype) : null;
     return before && (() => again(op, [before()]));

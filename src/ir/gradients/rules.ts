@@ -69,8 +69,11 @@ function linearWeight(g: TensorView, x: TensorView, weight: TensorView): TensorV
 }
 
 /** y[.., M, N] = a[.., M, K] b[.., K, N]. An operand of one axis is taken as one row or column. */
-const matmulVjp: Vjp<MatmulOp> = (_, { g, operands }) => {
-  const [first, second] = [at(operands, 0), at(operands, 1)];
+const matmulVjp: Vjp<MatmulOp> = ({ to }, { g, operands }) => {
+  // A wider result has a cotangent of its dtype, as products with it have.
+  const [first, second] = operands.map((each) => (to === undefined ? each : cast(each, to)));
+  if (first === undefined || second === undefined) return [];
+  const own = (x: TensorView): TensorView => (to === undefined ? x : cast(x, at(operands, 0).dtype));
   const [isRow, isColumn] = [first.rank === 1, second.rank === 1];
   const a = (): TensorView => (isRow ? unsqueeze(first, 0) : first);
   const b = (): TensorView => (isColumn ? unsqueeze(second, 1) : second);
@@ -79,8 +82,8 @@ const matmulVjp: Vjp<MatmulOp> = (_, { g, operands }) => {
     return isColumn ? unsqueeze(rows, -1) : rows;
   };
   return [
-    () => asVector(leftOperand(whole(), a(), b()), isRow, 0),
-    () => asVector(rightOperand(whole(), a(), b()), isColumn, 1),
+    () => own(asVector(leftOperand(whole(), a(), b()), isRow, 0)),
+    () => own(asVector(rightOperand(whole(), a(), b()), isColumn, 1)),
   ];
 };
 

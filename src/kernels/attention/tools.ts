@@ -4,6 +4,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Contraction } from "../gemm/contraction.ts";
 import type { Gemm } from "../gemm/gemm.ts";
+import { moveKernel } from "../gemm/widened-gemm.ts";
 import { denseOperand, isWide, type Matrix, matrixOf, readStrides, rowsOperand } from "./blocks.ts";
 import type { MatrixStrides } from "../gemm/contraction.ts";
 
@@ -12,19 +13,6 @@ export interface AttentionTools {
   /** A kernel on the rows of a block. */
   readonly prepare: (kernel: Kernel) => (inputs: readonly number[], outputs: readonly number[]) => void;
   readonly floats: Float32Array | Float64Array;
-}
-
-/** Copies an operand to another one of the same shape. */
-function moveKernel(from: Operand, to: Operand): Kernel {
-  if (from.dtype !== to.dtype) return { kind: "cast", inputs: [from], outputs: [to] };
-  return {
-    kind: "unit",
-    inputs: [from],
-    outputs: [to],
-    values: [from, to].map(({ dtype, shape }) => ({ dtype, shape })),
-    steps: [{ kind: "Set", inputs: [0], output: 1 }],
-    results: [1],
-  };
 }
 
 /** Rows of an operand as GEMMs read them: in place, or converted into the scratch. */

@@ -28,7 +28,9 @@ export interface BatchAxis {
 }
 
 export interface Contraction {
+  /** Of c, the bias, and of a and b unless these are narrower. */
   readonly dtype: DType;
+  readonly narrow?: FloatDType;
   readonly m: number;
   readonly n: number;
   readonly k: number;
@@ -100,6 +102,7 @@ export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedSh
     hasN: right.length > 1,
     bias: null,
     accumulate,
+    ...(a.dtype !== c.dtype && isFloatDType(a.dtype) ? { narrow: a.dtype } : {}),
   });
 }
 
@@ -176,9 +179,10 @@ interface Sides {
   readonly hasN: boolean;
   readonly bias: number | null;
   readonly accumulate: boolean;
+  readonly narrow?: FloatDType;
 }
 
-function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Sides): Contraction {
+function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate, narrow }: Sides): Contraction {
   const output = [...axesOf(c)];
   const n = hasN ? at(output, output.length - 1) : absent;
   const m = hasM ? at(output, output.length - (hasN ? 2 : 1)) : absent;
@@ -206,6 +210,7 @@ function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Si
     b: { row: b.k.stride, column: b.n.stride },
     c: { row: m.stride, column: n.stride },
     bias,
+    ...(narrow === undefined ? {} : { narrow }),
     ...(accumulate ? { accumulate } : {}),
   });
 }

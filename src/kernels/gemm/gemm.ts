@@ -64,8 +64,9 @@ function blockOf(extent: number, most: number, multiple: number): number {
   return roundUp(Math.ceil(extent / Math.ceil(extent / most)), multiple);
 }
 
-function layoutOf({ dtype, m, n, k, accumulate = false }: Contraction): GemmLayout {
-  const type = gemmTypeOf(requireGemmDType(dtype));
+function layoutOf(contraction: Contraction): GemmLayout {
+  const { dtype, m, n, k, accumulate = false } = contraction;
+  const type = gemmTypeOf(requireGemmDType(dtype), requireGemmDType(contraction.narrow ?? contraction.dtype));
   const tileColumns = tileRowBytes / type.packedBytes;
   const rows = blockOf(m, mostRows, tileRows);
   const columns = blockOf(n, mostColumns, tileColumns);
@@ -116,10 +117,11 @@ export function prepareGemm(contraction: Contraction, wasm: WasmExports, scratch
 /** `product`, which multiplies one pair of matrices, for every index of the batch axes. */
 export function overBatch(contraction: Contraction, product: Gemm): Gemm {
   const bytes = dtypes[contraction.dtype].bytes;
+  const own = dtypes[contraction.narrow ?? contraction.dtype].bytes;
   return contraction.batch.reduceRight<Gemm>(
     (inner, axis) => (a, b, bias, c) => {
       for (let i = 0; i < axis.extent; i++) {
-        inner(a + i * axis.a * bytes, b + i * axis.b * bytes, bias, c + i * axis.c * bytes);
+        inner(a + i * axis.a * own, b + i * axis.b * own, bias, c + i * axis.c * bytes);
       }
     },
     product,
@@ -152,21 +154,24 @@ function columnRanges(width: number, tileColumns: number, inPlace: boolean): rea
 function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
   const { m, n, k, accumulate = false } = contraction;
   const { type, rows, columns, depth, tileColumns, sumsStep, levels, levelBytes } = layout;
-  const bytes = dtypes[contraction.dtype].bytes;
-  const pack = functionOf(wasm, type.pack);
+  const [bytes, own] = [dtypes[contraction.dtype].bytes, dtypes[contraction.narrow ?? contraction.dtype].bytes];
+  const [pack, packResult] = [functionOf(wasm, type.pack), functionOf(wasm, type.packResult)];
   const multiply = functionOf(wasm, type.multiply);
   const fold = functionOf(wasm, type.fold);
-  const inBytes = ({ row, column }: MatrixStrides): MatrixStrides => ({ row: row * bytes, column: column * bytes });
-  const strideA = inBytes(contraction.a);
-  const strideB = inBytes(contraction.b);
-  const strideC = inBytes(contraction.c);
+  const inBytes = ({ row, column }: MatrixStrides, size: number): MatrixStrides => ({
+    row: row * size,
+    column: column * size,
+  });
+  const strideA = inBytes(contraction.a, own);
+  const strideB = inBytes(contraction.b, own);
+  const strideC = inBytes(contraction.c, bytes);
   const biasStride = (contraction.bias ?? 0) * bytes;
   const packedA = scratch + layout.packedA;
   const packedB = scratch + layout.packedB;
   const packedBias = scratch + layout.bias;
   const sums = scratch + layout.sums;
   const lastSums = sums + (levels - 1) * levelBytes;
-  const inPlace = m <= tileRows && bytes === type.packedBytes && contraction.b.column === 1;
+  const inPlace = m <= tileRows && own === type.packedBytes && contraction.b.column === 1;
   /** With one block of rows, or one block of k, a packed block serves several blocks of the other operand. */
   const keepsA = rows >= m && depth >= k;
   const keepsB = depth >= k;
@@ -176,7 +181,7 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
     for (let column = 0; column < width; column += tileColumns) {
       const count = Math.min(tileColumns, width - column);
       const to = lastSums + (column / tileColumns) * stripBytes;
-      pack(to, c + column * strideC.column, count, height, strideC.column, strideC.row, tileColumns);
+      packResult(to, c + column * strideC.column, count, height, strideC.column, strideC.row, tileColumns);
     }
   };
 
@@ -206,7 +211,7 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
     for (let j = 0; j < n; j += columns) {
       const width = Math.min(columns, n - j);
       const ranges = columnRanges(width, tileColumns, inPlace);
-      if (bias !== 0) pack(packedBias, bias + j * biasStride, width, 1, biasStride, 0, tileColumns);
+      if (bias !== 0) packResult(packedBias, bias + j * biasStride, width, 1, biasStride, 0, tileColumns);
       for (let i = 0; i < m; i += rows) {
         const height = Math.min(rows, m - i);
         if (accumulate) loadSums(c + i * strideC.row + j * strideC.column, height, width);
@@ -263,6 +268,8 @@ type GemmDType = Exclude<DType, "bool">;
 
 interface GemmType {
   readonly pack: string;
+  /** Of c and the bias. */
+  readonly packResult: string;
   readonly multiply: string;
   readonly fold: string;
   /** Bytes of a packed element, and of an accumulator. */
@@ -271,11 +278,18 @@ interface GemmType {
   readonly output: number;
 }
 
-function gemmTypeOf(dtype: GemmDType): GemmType {
+function gemmTypeOf(dtype: GemmDType, ofOperands: GemmDType): GemmType {
   const { type, bytes } = dtypes[accumulatorOf(dtype)];
-  const pack = `pack_${isPacked(dtype) ? dtype : `bits${8 * bytes}`}`;
+  const packOf = (of: GemmDType): string => `pack_${isPacked(of) ? of : `bits${8 * bytes}`}`;
   const output = isPacked(dtype) ? packedFormats.indexOf(dtype) + 2 : 1;
-  return { pack, multiply: `multiply_${type}`, fold: `fold_${type}`, packedBytes: bytes, output };
+  return {
+    pack: packOf(ofOperands),
+    packResult: packOf(dtype),
+    multiply: `multiply_${type}`,
+    fold: `fold_${type}`,
+    packedBytes: bytes,
+    output,
+  };
 }
 
 const packedFormats: readonly PackedDType[] = ["half", "bfloat16"];

@@ -31,8 +31,9 @@ interface Layout {
 }
 
 /** Null for a GEMM that is not widened. */
-function layoutOf({ dtype, m, n, k }: Contraction): Layout | null {
-  if (!isPacked(dtype) || Math.min(m, n, k) < leastExtent) return null;
+function layoutOf(contraction: Contraction): Layout | null {
+  const { m, n, k } = contraction;
+  if (!isPacked(contraction.narrow ?? contraction.dtype) || Math.min(m, n, k) < leastExtent) return null;
   const [rows, columns, depth] = [blockOf(m, mostExtent), blockOf(n, mostExtent), blockOf(k, mostDepth)];
   const bytesOf = (elements: number): number => Math.ceil(elements / 16) * 64;
   const a = bytesOf(rows * columns);
@@ -50,17 +51,17 @@ export function prepareWidenedGemm(contraction: Contraction, tools: WideningTool
   const layout = layoutOf(contraction);
   if (layout === null || (contraction.bias !== null && contraction.accumulate === true)) return null;
   const { dtype, m, n, k, a, b, c, bias } = contraction;
-  const { bytes } = dtypes[dtype];
+  const narrow = contraction.narrow ?? contraction.dtype;
   const [aAddress, bAddress] = [scratch + layout.a, scratch + layout.b];
   const prepared = new Map<string, ReturnType<WideningTools["prepare"]>>();
   const cast = (from: Operand, to: Operand, source: number, target: number): void => {
     const key = JSON.stringify([from, to]);
-    const run = prepared.get(key) ?? tools.prepare({ kind: "cast", inputs: [from], outputs: [to] });
+    const run = prepared.get(key) ?? tools.prepare(moveKernel(from, to));
     prepared.set(key, run);
     run([source], [target]);
   };
   const load = (strides: MatrixStrides, extents: Extents, source: number, target: number): void => {
-    cast(matrix(dtype, extents, strides), matrix("float", extents, packed(extents, strides)), source, target);
+    cast(matrix(narrow, extents, strides), matrix("float", extents, packed(extents, strides)), source, target);
   };
   const starts = contraction.accumulate === true || bias !== null;
   const products = new Map<string, Gemm | null>();
@@ -96,8 +97,8 @@ export function prepareWidenedGemm(contraction: Contraction, tools: WideningTool
     }
   }
   return overBatch(contraction, (aBase, bBase, biasBase, cBase) => {
-    const at = (base: number, { row, column }: MatrixStrides, i: number, j: number): number =>
-      base + (i * row + j * column) * bytes;
+    const at = (base: number, { row, column }: MatrixStrides, i: number, j: number, of = dtype): number =>
+      base + (i * row + j * column) * dtypes[of].bytes;
     for (const { start: j, count: columns } of columnBlocks) {
       for (const { start: i, count: rows } of rowBlocks) {
         const sums = { row: columns, column: 1 };
@@ -109,8 +110,8 @@ export function prepareWidenedGemm(contraction: Contraction, tools: WideningTool
         if (starts)
           cast(matrix(dtype, extents, before.strides), matrix("float", extents, sums), before.address, scratch);
         for (const { start: p, count: depth } of depthBlocks) {
-          load(a, [rows, depth], at(aBase, a, i, p), aAddress);
-          load(b, [depth, columns], at(bBase, b, p, j), bAddress);
+          load(a, [rows, depth], at(aBase, a, i, p, narrow), aAddress);
+          load(b, [depth, columns], at(bBase, b, p, j, narrow), bAddress);
           productOf(rows, columns, depth, starts || p > 0)?.(aAddress, bAddress, 0, scratch);
         }
         cast(matrix("float", extents, sums), matrix(dtype, extents, c), scratch, target);
@@ -145,4 +146,17 @@ function blocks(extent: number, block: number): readonly Block[] {
     start: i * block,
     count: Math.min(block, extent - i * block),
   }));
+}
+
+/** Copies an operand to another one of the same shape, perhaps of another dtype. */
+export function moveKernel(from: Operand, to: Operand): Kernel {
+  if (from.dtype !== to.dtype) return { kind: "cast", inputs: [from], outputs: [to] };
+  return {
+    kind: "unit",
+    inputs: [from],
+    outputs: [to],
+    values: [from, to].map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [{ kind: "Set", inputs: [0], output: 1 }],
+    results: [1],
+  };
 }

@@ -131,12 +131,13 @@ class Gemms:
         a and b; there are none unless the layout is scaled, and then it has no offsets.
         """
         size = DTYPE_BYTES[layout["dtype"]]
+        own = DTYPE_BYTES[layout.get("scaled", {}).get("left", layout["dtype"])]
         one, beta = self._factors(layout)
         scales = scales[::-1] if layout["swapped"] else scales
         descriptor = self._descriptor(layout, margin, bias, scales)
         calls = []
         for offset in layout["offsets"]:
-            at_a, at_b = a + offset["a"] * size, b + offset["b"] * size
+            at_a, at_b = a + offset["a"] * own, b + offset["b"] * own
             at_addend, at_c = addend + offset["c"] * size, c + offset["c"] * size
             left, right = (at_b, at_a) if layout["swapped"] else (at_a, at_b)
             alignments = [_alignment(left), _alignment(right), min(_alignment(at_addend), _alignment(at_c))]

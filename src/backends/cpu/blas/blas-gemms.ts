@@ -35,8 +35,9 @@ export function blasGemms(blas: Blas, buffer: ArrayBufferLike): (contraction: Co
     double: { gemm: blas.dgemm, view: (address: number, count: number) => new Float64Array(buffer, address, count) },
   };
   return (contraction) => {
-    const { dtype, m, n, k } = contraction;
-    if ((dtype !== "float" && dtype !== "double") || m * n * k < fewestMultiplyAdds) return null;
+    const { dtype, narrow, m, n, k } = contraction;
+    if (narrow !== undefined || (dtype !== "float" && dtype !== "double") || m * n * k < fewestMultiplyAdds)
+      return null;
     const gemm = prepareGemm(contraction, precisions[dtype]);
     return gemm === null ? null : overBatch(contraction, gemm);
   };

@@ -59,7 +59,8 @@ export function gemmKernel(
   const before = `${hasAddend ? "addend" : "c"}${place}`;
   const inputs = ["a", "b", ...(bias === null ? [] : ["bias"]), ...(hasAddend ? ["addend"] : [])];
   const ends = groups === undefined ? [] : [`const ${dtypes[groups.ends.dtype].cuda.c} *ends`];
-  const [ofA, ofB] = [scaled?.a.dtype ?? dtype, scaled?.b.dtype ?? dtype];
+  const own = contraction.narrow ?? contraction.dtype;
+  const [ofA, ofB] = [scaled?.a.dtype ?? own, scaled?.b.dtype ?? own];
   const typeOf = (name: string): string => dtypes[name === "a" ? ofA : name === "b" ? ofB : dtype].cuda.c;
   const scales = scaled === undefined ? [] : ["const float *scaleA", "const float *scaleB"];
   const pointers = [...inputs.map((name) => `const ${typeOf(name)} *${name}`), ...scales, ...ends, `${stored} *c`].join(

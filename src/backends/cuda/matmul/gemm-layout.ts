@@ -47,8 +47,8 @@ export interface GemmLayout {
   readonly result: MatrixLayout;
   readonly hasBias: boolean;
   /**
-   * Of operands of 8 bits with scales: their dtypes, whether each row and column has a scale of its own, and whether sums
-   * may be kept in fewer bits.
+   * Of operands that are narrower than the result: their dtypes, and of those of 8 bits, whether each row and column has
+   * a scale of its own, and whether sums may be kept in fewer bits.
    */
   readonly scaled?: ScaledLayout;
   /** True for beta = 1 and C = D. */
@@ -83,7 +83,9 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const batch = batchOf(contraction.batch);
   if (batch === null) return null;
   const { inner, offsets } = batch;
-  const scaled = contraction.scaled === undefined ? null : scaledOperands(contraction, contraction.scaled);
+  const { narrow } = contraction;
+  const wide = narrow === undefined ? null : { left: narrow, right: narrow, vectors: false };
+  const scaled = contraction.scaled === undefined ? wide : scaledOperands(contraction, contraction.scaled);
   if (contraction.scaled !== undefined && (scaled === null || !byRows || b.transposed || !a.transposed)) return null;
   const withBatch = (layout: Omit<MatrixLayout, "batchStride">, batchStride: number): MatrixLayout => ({
     ...layout,

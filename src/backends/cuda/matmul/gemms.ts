@@ -126,12 +126,13 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
   return {
     prepare: (layout, addresses, { stream, workspace, margin }) => {
       const smCount = smTarget(gpu.smCount, margin);
-      // A scaled GEMM has no offsets.
       const { bytes } = dtypes[layout.dtype];
+      // One dtype, but of operands of 8 bits, which have no offsets.
+      const own = dtypes[layout.scaled?.left ?? layout.dtype].bytes;
       const calls: (() => void)[] = [];
       for (const offset of layout.offsets) {
-        const a = addresses.a + offset.a * bytes;
-        const b = addresses.b + offset.b * bytes;
+        const a = addresses.a + offset.a * own;
+        const b = addresses.b + offset.b * own;
         const c = addresses.c + offset.c * bytes;
         const [left, right] = layout.swapped ? [b, a] : [a, b];
         const addend = addresses.addend + offset.c * bytes;

@@ -1,6 +1,7 @@
 /** matmul and linear. Unlike nvFuser's, Braid's may read an operand permuted in place and may add to the output. */
 import { isScaled } from "../../../ir/ops/kinds/contractions.ts";
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
+import { accumulatorOf, type DType, isPacked } from "../../../numerics/dtype.ts";
 import type { GroupedMatmulOp, LinearOp, MatmulOp, Op, SdpaBackwardOp, SdpaOp } from "../../../ir/ops/op.ts";
 import {
   expect,
@@ -29,6 +30,7 @@ export const matmulSyntax: OpSyntax<MatmulOp> = {
   readers: { matmul },
 };
 
+/** The output's dtype says in which one the sums are. */
 function matmul(context: OpContext, output: Tensor): Op {
   expect(context.scanner, "(");
   const a = readOperand(context);
@@ -37,7 +39,8 @@ function matmul(context: OpContext, output: Tensor): Op {
   skipSpace(context.scanner);
   const accumulate = take(context.scanner, ",") ? flagField(context, "accumulate") : null;
   expectAcrossLines(context.scanner, ")");
-  return { kind: "Matmul", ...contraction(operands, accumulate), output: output.id };
+  const to = isPacked(a.dtype) && output.dtype === accumulatorOf(a.dtype) ? { to: output.dtype } : {};
+  return { kind: "Matmul", ...to, ...contraction(operands, accumulate), output: output.id };
 }
 
 /** The blanks before commas and before the bias, and the indent in the middle of a line, are nvFuser's. */
@@ -82,7 +85,7 @@ function linear(context: OpContext, output: Tensor): Op {
     skipSpace(scanner);
     if (operands.length > 2 || scanner.text.startsWith("accumulate", scanner.position)) {
       accumulate = flagField(context, "accumulate");
-    } else operands.push({ id: readTensorOperand(context).id, order: null });
+    } else operands.push(readPlain(context));
     skipSpace(scanner);
   }
   expectAcrossLines(scanner, ")");
@@ -108,6 +111,7 @@ function accumulationText({ accumulate }: MatmulOp | LinearOp): string {
 
 interface ReadOperand {
   readonly id: TensorId;
+  readonly dtype: DType;
   readonly order: readonly number[] | null;
 }
 
@@ -126,8 +130,8 @@ function readOperands(context: OpContext, count: number): readonly ReadOperand[]
 function readOperand(context: OpContext): ReadOperand {
   const { scanner } = context;
   skipSpace(scanner);
-  if (!take(scanner, "permute(")) return { id: readTensorOperand(context).id, order: null };
-  const { id } = readTensorOperand(context);
+  if (!take(scanner, "permute(")) return readPlain(context);
+  const { id, dtype } = readTensorOperand(context);
   expect(scanner, ",");
   expectField(scanner, "order");
   expect(scanner, "{");
@@ -139,7 +143,12 @@ function readOperand(context: OpContext): ReadOperand {
   } while (take(scanner, ","));
   expect(scanner, "}");
   expect(scanner, ")");
-  return { id, order };
+  return { id, dtype, order };
+}
+
+function readPlain(context: OpContext): ReadOperand {
+  const { id, dtype } = readTensorOperand(context);
+  return { id, dtype, order: null };
 }
 
 function flagField({ scanner }: OpContext, name: string): boolean {

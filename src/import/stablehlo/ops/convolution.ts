@@ -16,6 +16,7 @@ import {
   resultType,
   readRow,
 } from "./reading.ts";
+import { accumulatorOf, isPacked } from "../../../numerics/dtype.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { elementCount } from "../../../numerics/tensor/host-tensor.ts";
 import { spacedBy } from "./shape.ts";
@@ -195,12 +196,11 @@ function contraction(reading: Reading, batch: AxisPairs, contracted: AxisPairs):
   const [left, right] = [operandAt(reading), operandAt(reading, 1)];
   const dtype = dtypeIn(resultType(reading));
   return madeValue(reading, () => {
-    // A wider result is computed in its dtype, of the same products.
-    const wide = (value: MlirValue): TensorView => {
-      const tensor = ownWhole(reading, value);
-      return tensor.dtype === dtype ? tensor : cast(tensor, dtype);
-    };
-    return cutTo(resultType(reading), contract(wide(left), wide(right), batch, contracted));
+    const [a, b] = [ownWhole(reading, left), ownWhole(reading, right)];
+    // A wider result is computed in its dtype, of the same products: by a matmul itself if it sums in it.
+    const isSum = a.dtype === b.dtype && isPacked(a.dtype) && dtype === accumulatorOf(a.dtype);
+    const wide = (tensor: TensorView): TensorView => (tensor.dtype === dtype || isSum ? tensor : cast(tensor, dtype));
+    return cutTo(resultType(reading), contract(wide(a), wide(b), batch, contracted, dtype));
   });
 }
 

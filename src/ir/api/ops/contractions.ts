@@ -11,11 +11,17 @@ import { broadcast, permute, squeeze } from "./views.ts";
 
 /**
  * torch.matmul: [.., M, K] x [.., K, N] -> [.., M, N]. Either operand may be [K]; its axis M or N is then absent.
- * Leading axes broadcast, also if one operand lacks them. The output keeps K as a trailing reduction axis.
+ * Leading axes broadcast, also if one operand lacks them. The output keeps K as a trailing reduction axis. `dtype`, of
+ * half and bfloat16: float, in which they are summed; that of the operands if omitted.
  * Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  */
-export function matmul(a: TensorView, b: TensorView): TensorView {
-  return apply({ kind: "Matmul" }, [a, b], callOf("matmul", [a, b]));
+export function matmul(a: TensorView, b: TensorView, { dtype }: MatmulOptions = {}): TensorView {
+  const to = dtype === undefined || dtype === a.dtype ? {} : { to: dtype };
+  return apply({ kind: "Matmul", ...to }, [a, b], callOf("matmul", [a, b]));
+}
+
+export interface MatmulOptions {
+  readonly dtype?: DType;
 }
 
 /**

@@ -7,7 +7,7 @@ import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { constantValue, extentsDiffer, sameScalar } from "../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../call.ts";
-import { computedFloats, type DType, isComputed } from "../../../numerics/dtype.ts";
+import { accumulatorOf, computedFloats, type DType, isComputed, isPacked } from "../../../numerics/dtype.ts";
 import { numberDType } from "../dtype-rules.ts";
 import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
 import { joinAxes, rejectJoin } from "./elementwise.ts";
@@ -101,11 +101,23 @@ function partialAxes(output: Axes, count: number): Axes {
 
 export interface MatmulOp extends ContractionBase {
   readonly kind: "Matmul";
+  /** Of 16-bit floats: float, in which they are summed. The operands' dtype if omitted. */
+  readonly to?: DType;
 }
 
 export const matmulRow: OpRow<MatmulOp> = {
   ...contraction,
   operands: [2, 2],
+  dtype: ({ to }, operands, place) => {
+    const dtype = numberDType(to, operands, place);
+    if (to === undefined) return dtype;
+    if (isPacked(dtype) && to === accumulatorOf(dtype)) return to;
+    return reject(place, "dtype-mismatch", "a matmul gives no such dtype", {
+      found: `${dtype} operands, ${to}`,
+      expected: "the dtype of the operands, or float of half and bfloat16",
+      help: "convert the result with cast()",
+    });
+  },
   shape: (_, operands, place) => ({ axes: matmulAxes(at(operands, 0), at(operands, 1), place) }),
   respec: (op) => op,
   pairs: (_, operands, output) => matmulPairs(at(operands, 0), at(operands, 1), output),
