@@ -2,7 +2,7 @@
  * Products of 16-bit floats that JAX 0.10.2 asks for in float (`preferred_element_type`), and rounds. Of
  * float-products.mlir, four are rounded to the dtype of their operands alone: a linear, one of a batch that is then
  * transposed, one without rows, and one of half. These stay in float: one that is summed, too; one that something is
- * added to; a result; one that is rounded to another dtype.
+ * added to; a result; one that is rounded to another dtype. All of them read 16 bits.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -11,17 +11,19 @@ import { importModel } from "@braid-compiler/braid";
 import { withoutDeadOps } from "../../src/ir/fusion-data.ts";
 import { runJax } from "./run-jax.ts";
 
-async function dtypesOfProducts(text: string): Promise<readonly (string | undefined)[]> {
+/** Of the first operand and of the result of each. */
+async function dtypesOfProducts(text: string): Promise<readonly string[]> {
   const { fusion } = await importModel(text, { file: "products.mlir" });
   const { ops, tensors } = withoutDeadOps(fusion.data());
-  return ops.flatMap((op) => (op.kind === "Matmul" ? [tensors[op.output]?.dtype] : []));
+  const dtypeOf = (id: number | undefined): string => tensors[id ?? -1]?.dtype ?? "";
+  return ops.flatMap((op) => (op.kind === "Matmul" ? [`${dtypeOf(op.inputs[0])} ${dtypeOf(op.output)}`] : []));
 }
 
 const text = readFileSync(path.join(import.meta.dirname, "jax", "float-products.mlir"), "utf8");
 
 it("are matmuls of their operands' dtype where they are rounded to it", async () => {
-  const narrow = ["bfloat16", "bfloat16", "bfloat16", "half"];
-  expect(await dtypesOfProducts(text)).toEqual([...narrow, "float", "float", "float", "float"]);
+  const narrow = ["bfloat16 bfloat16", "bfloat16 bfloat16", "bfloat16 bfloat16", "half half"];
+  expect(await dtypesOfProducts(text)).toEqual([...narrow, ...narrow.map(() => "bfloat16 float")]);
 });
 
 it("give what JAX computed", async () => {
@@ -37,6 +39,20 @@ it("stay in float on several devices, which add their parts", async () => {
     return %1 : tensor<4x6xbf16>
   }
 }`;
-  expect(await dtypesOfProducts(module('"x"'))).toEqual(["float"]);
-  expect(await dtypesOfProducts(module("").replace('  sdy.mesh @mesh = <["x"=2]>\n', "").replace(/ \{sdy.*\}, %/u, ", %"))).toEqual(["bfloat16"]); // prettier-ignore
+  expect(await dtypesOfProducts(module('"x"'))).toEqual(["bfloat16 float"]);
+  expect(await dtypesOfProducts(module("").replace('  sdy.mesh @mesh = <["x"=2]>\n', "").replace(/ \{sdy.*\}, %/u, ", %"))).toEqual(["bfloat16 bfloat16"]); // prettier-ignore
+});
+
+it("read operands that are widened as they were, also transposed", async () => {
+  const module = (dtype: string): string => `module @m {
+  func.func public @main(%arg0: tensor<8x4xbf16>, %arg1: tensor<8x6x${dtype}>) -> tensor<4x6xf32> {
+    %0 = stablehlo.convert %arg0 : (tensor<8x4xbf16>) -> tensor<8x4xf32>
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+    %2 = stablehlo.convert %arg1 : (tensor<8x6x${dtype}>) -> tensor<8x6xf32>
+    %3 = stablehlo.dot_general %1, %2, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    return %3 : tensor<4x6xf32>
+  }
+}`;
+  expect(await dtypesOfProducts(module("bf16"))).toEqual(["bfloat16 float"]);
+  expect(await dtypesOfProducts(module("f16"))).toEqual(["float float"]);
 });

@@ -55,7 +55,7 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     madeAt(reader, reader.positions[id] ?? main.position, make);
   };
   raiseAttention(fusion[fusionState], madeFor);
-  if ((devicesOf(reader) ?? 1) === 1) narrowProducts(fusion[fusionState], madeFor);
+  narrowProducts(fusion[fusionState], (devicesOf(reader) ?? 1) === 1, madeFor);
   const { outputs } = fusion;
   const inputNames = main.arguments.map(({ name, attributes }, i) => [
     namedBy(attributes.get("jax.arg_info")) ?? nameIn(name) ?? `in${i}`,
