@@ -38,6 +38,7 @@ import {
   topk,
   triu,
 } from "../../src/index.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
 
 export interface GraphStep {
   readonly op: number;
@@ -122,6 +123,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
   const unary = (): TensorView => keep([relu, tanh][size % 2]?.(x) ?? set(x), shape);
   if (shape.length < 2 || (op > 14 && shape.includes(0))) return unary();
   const lead = shape.slice(0, -1);
+  const sums = dtypes[x.dtype].bytes === 2 && other % 2 === 0 ? { dtype: "float" as const } : {};
   switch (op) {
     case 0:
     case 1:
@@ -130,7 +132,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
     case 3:
       return keep(linear(x, input([width, inner]), input([width])), [...lead, width]);
     case 4:
-      return keep(matmul(x, input([inner, width])), [...lead, width]);
+      return keep(matmul(x, input([inner, width]), sums), [...lead, width]);
     case 5: {
       // A residual, or a new input of the same shape.
       const earlier = values.find((tensor) => tensor !== x && shapeOf(tensor).join() === shape.join());
@@ -172,7 +174,7 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
       const order = [...shape.keys()];
       order.push(...order.splice(-2).toReversed());
       const transposed = keep(permute(x, order), [...shape.slice(0, -2), inner, rows]);
-      return keep(matmul(x, transposed), [...lead, rows]);
+      return keep(matmul(x, transposed, sums), [...lead, rows]);
     }
     case 14:
       return keep(cast(x, (["double", "bfloat16", "half"] as const)[size % 3] ?? "double"), shape);
