@@ -47,7 +47,7 @@ export default program(
     const kv = set(permute(reshape(linear(x, wKV), [B, L, HEADS, 2 * D]), [0, 2, 1, 3])).named("kv");
     kv.setDeviceMesh(mesh).outerSplit(1, tp).parallelize("tp");
     const [k, v] = split(kv, [D, D], -1);
-    // Attention by one kernel does not know which rows of a causal mask it has; as ops it reads its rows of the mask.
+    // Rows of queries on a device do not know where they are in a causal mask; of a mask they read their own rows.
     const position = iota(f, L);
     const mask = { mask: ge(unsqueeze(position, 1), unsqueeze(position, 0)) };
     const { output } = sdpa(q, k, v, CAUSAL ? mask : {});

@@ -1,7 +1,7 @@
 /** Attention, forward and backward, for one GPU. */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { gradients } from "../../src/ir/api/gradients.ts";
-import { cat, full, reshape, sdpa, type SdpaOptions } from "../../src/ir/api/ops.ts";
+import { cat, full, reshape, sdpa, sdpaBackward, type SdpaOptions } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 
@@ -242,11 +242,24 @@ export function attentionFusion(
     for (const result of [output, logsumexp]) f.output(result);
     return f;
   }
-  const cotangents = [f.input([...queries.slice(0, -1), v.at(-1) ?? 1], dtype)];
-  for (const result of [output, logsumexp, ...gradients(f, { of: [output], cotangents, wrt })]) {
-    if (result !== null) f.output(result);
-  }
+  const g = f.input([...queries.slice(0, -1), v.at(-1) ?? 1], dtype);
+  // Gradients of a mask of all rows are ops, where `gradients` makes them.
+  const { dq, dk, dv } =
+    mask === undefined ? gradientsOf(f, output, g, wrt) : sdpaBackward(g, ...wrt, { output, logsumexp }, options);
+  for (const result of [output, logsumexp, dq, dk, dv]) if (result !== null) f.output(result);
   return f;
+}
+
+type Wrt = readonly [q: TensorView, k: TensorView, v: TensorView];
+
+function gradientsOf(
+  f: Fusion,
+  output: TensorView,
+  g: TensorView,
+  wrt: Wrt,
+): Readonly<Record<"dq" | "dk" | "dv", TensorView | null>> {
+  const [dq = null, dk = null, dv = null] = gradients(f, { of: [output], cotangents: [g], wrt });
+  return { dq, dk, dv };
 }
 
 function numbers(f: Fusion, values: readonly number[], shape: readonly number[]): TensorView {

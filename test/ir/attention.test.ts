@@ -174,6 +174,21 @@ describe("dumps", () => {
     expect(() => parse(biased.replaceAll("iS10{5}", "iS10{4}"))).toThrow("the mask of attention has other axes");
   });
 
+  it("have gradients by one kernel, unless the mask has rows, which devices may have", () => {
+    const kinds = (mask: readonly number[], options: SdpaOptions = {}): readonly string[] => {
+      const f = new Fusion();
+      const wrt = [f.input([2, 3, 8]), f.input([2, 5, 8]), f.input([2, 5, 8])] as const;
+      const { output } = sdpa(...wrt, { ...options, mask: f.input(mask) });
+      f.output(output);
+      const cotangents = [f.input([2, 3, 8])];
+      for (const each of gradients(f, { of: [output], cotangents, wrt })) if (each !== null) f.output(each);
+      return f.data().ops.flatMap(({ kind }) => (kind.startsWith("Sdpa") ? [kind] : []));
+    };
+    expect(kinds([2, 1, 5])).toEqual(["Sdpa", "SdpaBackward"]);
+    expect(kinds([3, 5], { causal: "topLeft" })).toEqual(["Sdpa", "SdpaBackward"]);
+    expect(kinds([3, 5])).toEqual(["Sdpa"]);
+  });
+
   it.each([
     ["float", "double", 1],
     ["bfloat16", "half", 1],

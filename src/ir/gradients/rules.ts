@@ -252,10 +252,13 @@ function sdpaVjp({ causal, window, scale }: SdpaOp, { g, operands, outputs }: Re
   const { mask, keyLengths } = furtherOperand(operands[3], q);
   const attributes = { ...options, scale: options.scale ?? null };
   let made: SdpaGradients | null = null;
+  // Rows that a mask of all of them makes independent may be on devices, which gradients by one kernel would gather.
+  const rows = mask?.extents.at(-2);
+  const isByRows = causal === null && rows !== undefined && !isConstant(rows, 1);
   const make = (): SdpaGradients =>
-    keyLengths === undefined
+    keyLengths === undefined && !isByRows
       ? sdpaBackward(g, q, k, v, results, { ...options, ...(mask && { mask }) })
-      : attentionGradientOps(g, [q, k, v], results, { ...attributes, keyLengths });
+      : attentionGradientOps(g, [q, k, v], results, { ...attributes, ...furtherOperand(operands[3], q) });
   const gradients = (): SdpaGradients => (made ??= make());
   return [
     () => gradients().dq,
