@@ -14,8 +14,8 @@ export interface AxisPairs {
 }
 
 /**
- * A matmul with batch, contracted and free axes in any order, of the operands' dtype or of their sums'. The result has the axes of the batch, the free ones of the
- * left operand, and those of the right one.
+ * A matmul with batch, contracted and free axes in any order, of the operands' dtype or of their sums'. The result has
+ * the axes of the batch, the free ones of the left operand, and those of the right one.
  */
 export function contract(
   left: TensorView,

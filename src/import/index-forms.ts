@@ -74,6 +74,21 @@ export function logicalForm(pair: readonly IndexForm[], neutral: 0 | 1, rank: nu
   return neutral === 1 ? { kind: "test", sums: [...a.sums, ...b.sums] } : null;
 }
 
+/** What those of the conditions show whose forms are known, and the others. */
+export function knownConditions<T>(
+  conditions: readonly T[],
+  formOf: (condition: T) => IndexForm | null,
+  rank: number,
+): { readonly form: IndexForm | null; readonly rest: readonly T[] } {
+  let form: IndexForm | null = uniform(1, rank);
+  const rest = conditions.filter((condition) => {
+    const own = formOf(condition);
+    if (own !== null) form = form && logicalForm([form, own], 1, rank);
+    return own === null;
+  });
+  return { form, rest };
+}
+
 /** Whether a sum is at least 0: a constant where no index, or every index, passes. */
 function decided(test: Sum, sizes: readonly unknown[]): IndexForm {
   let [least, most] = [test.offset, test.offset];

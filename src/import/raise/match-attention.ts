@@ -4,7 +4,7 @@ import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
 import type { BinaryOp, MatmulOp, Op } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { type IndexForm, logicalForm, mapped, maskIn, uniform } from "../index-forms.ts";
+import { type IndexForm, knownConditions, mapped, maskIn } from "../index-forms.ts";
 import { type AxisNumbers, axesAfter, axesBefore, type Extents, sizesOfTensor } from "./axes.ts";
 import { formOf } from "./mask-forms.ts";
 import { type MadeOps, type OperandAxes, operandsOf, softmaxOf, stretched } from "./match-softmax.ts";
@@ -69,8 +69,8 @@ function attentionOf(graph: MadeOps, product: MatmulOp, side: 0 | 1): MatchedAtt
     own,
   );
   const scores = scoresOf(graph, { id: softmax.scores, axes: own }, { scale: 1, hasSum: false }, extents);
-  for (const op of scores?.within ?? []) within.add(op);
   if (moved === null || scores === null) return null;
+  for (const op of scores.within) within.add(op);
   // Numbers of further axes: elements of heads of q and k, those of v, and rows if there is one.
   const [depth, width, one] = [sizes.length, sizes.length + 1, sizes.length + 2];
   const values = operandsOf(graph, product, side, moved, width, extents);
@@ -269,15 +269,12 @@ function seenBy(
   key: number,
   rows: readonly number[],
 ): { readonly seen: SeenByRows; readonly conditions: readonly OperandAxes[] } {
-  const parts = masks.flatMap((mask) => conditionsIn(graph, mask, extents));
-  const forms = parts.map(({ id, axes }) => formOf({ ...graph, sizes, extents }, id, axes));
-  const joined = forms.reduce<IndexForm | null>(
-    (all, form) => (form === null || all === null ? all : logicalForm([all, form], 1, sizes.length)),
-    uniform(1, sizes.length),
-  );
-  const seen = joined === null ? null : seenIn(joined, sizes, key, rows);
-  if (seen !== null) return { seen, conditions: parts.filter((_, i) => forms[i] === null) };
-  return { seen: { keys: { causal: null, window: null }, row: longestOf(rows, sizes) }, conditions: parts };
+  const all = masks.flatMap((mask) => conditionsIn(graph, mask, extents));
+  const scope = { ...graph, sizes, extents };
+  const { form, rest } = knownConditions(all, ({ id, axes }) => formOf(scope, id, axes), sizes.length);
+  const seen = form && seenIn(form, sizes, key, rows);
+  if (seen !== null) return { seen, conditions: rest };
+  return { seen: { keys: { causal: null, window: null }, row: longestOf(rows, sizes) }, conditions: all };
 }
 
 /** The conditions that a condition joins. */

@@ -1,8 +1,9 @@
 /** The softmax that probabilities of attention come from, as ops of a Fusion. */
 import type { TensorId } from "../../ir/domain.ts";
-import type { MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type MatmulOp, type Op, outputsOf, type ReductionOp } from "../../ir/ops/op.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
+import { at, pushTo } from "../../support/invariant.ts";
 import { type AxisNumbers, axesBefore, type Extents, sizesOfTensor } from "./axes.ts";
 import type { MadeTensors } from "./mask-forms.ts";
 
@@ -10,6 +11,17 @@ export interface MadeOps extends MadeTensors {
   readonly readersOf: (id: TensorId) => readonly Op[];
   /** Whether a tensor is no output, and no annotation places it. */
   readonly isOwn: (id: TensorId) => boolean;
+}
+
+export function madeOpsOf({ ops, tensors, outputs }: Pick<FusionData, "ops" | "tensors" | "outputs">): MadeOps {
+  const readers = new Map<TensorId, Op[]>();
+  for (const op of ops) for (const id of op.inputs) pushTo(readers, id, op);
+  return {
+    tensors,
+    makers: new Map(ops.flatMap((op) => outputsOf(op).map((id) => [id, op] as const))),
+    readersOf: (id) => readers.get(id) ?? [],
+    isOwn: (id) => tensors[id]?.mesh === null && !outputs.includes(id),
+  };
 }
 
 export interface OperandAxes {

@@ -17,7 +17,8 @@ import { call } from "../../ir/ops/call.ts";
 import type { MatmulOp, Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { type DType, isPacked } from "../../numerics/dtype.ts";
-import { at, pushTo } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
+import { madeOpsOf } from "./match-softmax.ts";
 import { type MadeFor, replaceOps } from "./replace-ops.ts";
 
 type Operands = readonly [TensorView, TensorView];
@@ -25,13 +26,9 @@ type Operands = readonly [TensorView, TensorView];
 const views: ReadonlySet<Op["kind"]> = new Set(["Set", "Permute", "Reshape", "Broadcast", "Squeeze", "Expand"]);
 
 export function narrowProducts(builder: FusionBuilder, isOneDevice: boolean, madeFor: MadeFor): void {
-  const { ops } = withoutDeadOps(snapshotFusion(builder));
-  const { tensors, outputs } = builder;
-  const makerOf = new Map(ops.map((op) => [op.output, op] as const));
-  const readers = new Map<TensorId, Op[]>();
-  for (const op of ops) for (const id of op.inputs) pushTo(readers, id, op);
-  const isReadOnce = (id: TensorId): boolean =>
-    readers.get(id)?.length === 1 && !outputs.includes(id) && at(tensors, id).mesh === null;
+  const fusion = withoutDeadOps(snapshotFusion(builder));
+  const { ops, tensors } = fusion;
+  const { makers: made, readersOf, isOwn } = madeOpsOf(fusion);
   const names = new Map<TensorId, TensorId>();
   const viewOf = (id: TensorId): TensorView => new TensorView({ builder, id: names.get(id) ?? id });
   const again = (op: Op, operands: readonly TensorView[]): TensorView => {
@@ -41,7 +38,7 @@ export function narrowProducts(builder: FusionBuilder, isOneDevice: boolean, mad
   };
   /** What the operand is before it was widened, and its dtype; null if it was not. */
   const narrow = (id: TensorId): { readonly dtype: DType; readonly make: () => TensorView } | null => {
-    const op = makerOf.get(id);
+    const op = made.get(id);
     const [input] = op?.inputs ?? [];
     if (op === undefined || input === undefined || op.inputs.length > 1) return null;
     if (op.kind === "Cast") return { dtype: at(tensors, input).dtype, make: () => viewOf(input) };
@@ -59,8 +56,8 @@ export function narrowProducts(builder: FusionBuilder, isOneDevice: boolean, mad
   };
   /** The product that a tensor has its elements from, in the dtype. */
   const product = (id: TensorId, dtype: DType): (() => TensorView) | null => {
-    const op = makerOf.get(id);
-    if (op === undefined || !isReadOnce(id)) return null;
+    const op = made.get(id);
+    if (op === undefined || !isOwn(id) || readersOf(id).length !== 1) return null;
     if (op.kind === "Matmul") {
       const operands = operandsOf(op);
       return operands?.dtype === dtype ? () => matmul(...operands.make()) : null;

@@ -6,7 +6,8 @@
  *   y = sdpa(q, k, v, { causal: "topLeft", scale: c })
  *
  * in any order of axes, with heads that share keys, and with a mask: it is known by its arithmetic, or is added, as other
- * terms of the scores are. Its gradients become `sdpaBackward`. Scores must be as wide as sums are, no other op may read what goes, and no annotation may place it.
+ * terms of the scores are. Its gradients become `sdpaBackward`. Scores must be as wide as sums are, no other op may read
+ * what goes, and no annotation may place it.
  */
 import { type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
 import {
@@ -23,24 +24,26 @@ import {
   sum,
   where,
 } from "../../ir/api/ops.ts";
+import { addedMask } from "../../ir/api/ops/compositions/attention.ts";
 import { inDType, keepAxes, wide } from "../../ir/api/ops/compositions/compose.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { withoutDeadOps } from "../../ir/fusion-data.ts";
-import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import { at, once, pushTo } from "../../support/invariant.ts";
+import { at, once } from "../../support/invariant.ts";
 import { readExtents } from "../manual/parts.ts";
 import { arranged, type AxisNumbers, restored, sizesOfTensor } from "./axes.ts";
 import { attentionAt, type Bias, type MatchedAttention, traced } from "./match-attention.ts";
 import { type AttentionGradient, gradientsAt } from "./match-gradients.ts";
-import type { MadeOps, OperandAxes } from "./match-softmax.ts";
+import { type MadeOps, madeOpsOf, type OperandAxes } from "./match-softmax.ts";
 import { type MadeFor, replaceOps } from "./replace-ops.ts";
 
 /** Changes the ops of the builder, of which those that no output needs go where some attention is found. */
 export function raiseAttention(builder: FusionBuilder, madeFor: MadeFor): void {
-  const all = withoutDeadOps(snapshotFusion(builder)).ops;
-  const graph = graphOf({ ...builder, ops: [...all] });
+  const fusion = withoutDeadOps(snapshotFusion(builder));
+  const { ops: all } = fusion;
+  const graph = madeOpsOf(fusion);
   const names = new Map<TensorId, TensorId>();
   const masks = new Map<string, SdpaMask>();
   const makers = new Map(
@@ -50,17 +53,6 @@ export function raiseAttention(builder: FusionBuilder, madeFor: MadeFor): void {
     }),
   );
   replaceOps(builder, all, makers, names, madeFor);
-}
-
-function graphOf({ ops, tensors, outputs }: FusionBuilder): MadeOps {
-  const readers = new Map<TensorId, Op[]>();
-  for (const op of ops) for (const id of op.inputs) pushTo(readers, id, op);
-  return {
-    tensors,
-    makers: new Map(ops.flatMap((op) => outputsOf(op).map((id) => [id, op] as const))),
-    readersOf: (id) => readers.get(id) ?? [],
-    isOwn: (id) => tensors[id]?.mesh === null && !outputs.includes(id),
-  };
 }
 
 /** Whether what the products are made of is theirs alone. */
@@ -133,7 +125,7 @@ function maskOf({ conditions, added }: Bias, view: (of: OperandAxes) => TensorVi
   const total = terms.length === 0 ? null : terms.reduce((a, b) => add(a, b));
   if (conditions.length === 0) return total === null ? {} : { mask: total };
   const isShown = conditions.map(view).reduce(logicalAnd);
-  return { mask: total === null ? cast(where(isShown, 0, -Infinity), dtype) : where(isShown, total, -Infinity) };
+  return { mask: total === null ? addedMask(isShown, dtype) : where(isShown, total, -Infinity) };
 }
 
 // A row that sees no key has equal probabilities in the model, and gives 0 in the op.

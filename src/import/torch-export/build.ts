@@ -32,8 +32,8 @@ import {
 import { importedFusion } from "../origins.ts";
 import { alongAxis } from "../views.ts";
 import { views } from "./in-place.ts";
-import { type IndexForm, uniformIn } from "../index-forms.ts";
-import { knownMask } from "./masks.ts";
+import { uniformIn } from "../index-forms.ts";
+import { knownMask, type MaskNodes } from "./masks.ts";
 import { indexForms } from "./index-forms.ts";
 import { type ExportedModel, type ModelInput, type ModelOutput, described, locate, withName } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
@@ -113,7 +113,7 @@ interface Facts {
   readonly sources: ReadonlyMap<string, Source>;
   /** Values that depend on no elements of user inputs and parameters. */
   readonly constants: ReadonlySet<string>;
-  readonly formOf: (value: string) => IndexForm | null;
+  readonly masks: MaskNodes;
 }
 
 /** A Fusion that values are built in: the model's, or one that evaluates a constant. */
@@ -195,12 +195,11 @@ function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, WeightPaylo
       if (isConstant) constants.add(output);
     }
   }
-  const formOf = indexForms(
-    (value) => producers.get(value),
-    (value) => graph.tensors.get(value),
-  );
+  const nodeOf = (value: string): GraphNode | undefined => producers.get(value);
+  const metaOfValue = (value: string): TensorMeta | undefined => graph.tensors.get(value);
+  const masks: MaskNodes = { nodeOf, metaOf: metaOfValue, formOf: indexForms(nodeOf, metaOfValue) };
   const order = new Map(graph.nodes.map((node, i) => [node, i]));
-  return { graph, payloads, path, producers, order, sources, constants, formOf };
+  return { graph, payloads, path, producers, order, sources, constants, masks };
 }
 
 /** The values that a node reads. */
@@ -274,12 +273,7 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     collectives: space.collectives,
     valueOf: (value) => valueIn(facts, space, value),
     masks: space.masks,
-    maskOf: (value) =>
-      knownMask(value, {
-        nodeOf: (name) => facts.producers.get(name),
-        metaOf: (name) => facts.graph.tensors.get(name),
-        formOf: facts.formOf,
-      }),
+    maskOf: (value) => knownMask(value, facts.masks),
   };
   const metas = node.outputs.map((output) => facts.graph.tensors.get(output));
   const positionOf = (made: GraphNode | undefined): number => (made === undefined ? -1 : (facts.order.get(made) ?? -1));
@@ -396,8 +390,8 @@ function outputTensor(facts: Facts, { fusion, ...space }: Space, value: string):
 }
 
 /** A constant that its index says: one number everywhere, or whole numbers that count along an axis. */
-function formedConstant({ graph, formOf }: Facts, fusion: Fusion, value: string, symbols: Symbols): TensorView | null {
-  const [form, meta] = [formOf(value), graph.tensors.get(value)];
+function formedConstant({ graph, masks }: Facts, fusion: Fusion, value: string, symbols: Symbols): TensorView | null {
+  const [form, meta] = [masks.formOf(value), graph.tensors.get(value)];
   const dtype = meta?.dtype.braid ?? null;
   if (form?.kind !== "sum" || meta === undefined || dtype === null) return null;
   const extents = meta.sizes.map((size) => extentOf(size, symbols));

@@ -4,7 +4,7 @@
  * the scores.
  */
 import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
-import { type IndexForm, logicalForm, maskIn, uniform } from "../index-forms.ts";
+import { type IndexForm, knownConditions, maskIn } from "../index-forms.ts";
 import { type GraphNode, isValue, type TensorMeta } from "./graph.ts";
 
 export interface KnownMask {
@@ -19,21 +19,12 @@ export interface MaskNodes {
   readonly formOf: (value: string) => IndexForm | null;
 }
 
-const all: SeenKeys = { causal: null, window: null };
-
 export function knownMask(value: string, nodes: MaskNodes): KnownMask {
   const sizes = nodes.metaOf(value)?.sizes ?? [];
-  const seenIn = (form: IndexForm | null): SeenKeys | null => (form === null ? null : maskIn(form, sizes));
-  const whole = seenIn(nodes.formOf(value));
-  if (whole !== null) return { seen: whole, rest: [] };
-  const parts = conditionsOf(value, nodes).map((name) => ({ name, form: nodes.formOf(name) }));
-  const known = parts.reduce<IndexForm | null>(
-    (joined, { form }) => (form === null || joined === null ? joined : logicalForm([joined, form], 1, sizes.length)),
-    uniform(1, sizes.length),
-  );
-  const seen = seenIn(known);
-  if (seen === null) return { seen: all, rest: parts.map(({ name }) => name) };
-  return { seen, rest: parts.flatMap(({ name, form }) => (form === null ? [name] : [])) };
+  const conditions = conditionsOf(value, nodes);
+  const { form, rest } = knownConditions(conditions, nodes.formOf, sizes.length);
+  const seen = form && maskIn(form, sizes);
+  return seen === null ? { seen: { causal: null, window: null }, rest: conditions } : { seen, rest };
 }
 
 const joins = /^torch\.ops\.aten\.(?:__and__\.Tensor|bitwise_and\.Tensor|logical_and\.default)$/u;

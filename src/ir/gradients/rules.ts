@@ -71,9 +71,8 @@ function linearWeight(g: TensorView, x: TensorView, weight: TensorView): TensorV
 /** y[.., M, N] = a[.., M, K] b[.., K, N]. An operand of one axis is taken as one row or column. */
 const matmulVjp: Vjp<MatmulOp> = ({ to }, { g, operands }) => {
   // A wider result has a cotangent of its dtype, as products with it have.
-  const [first, second] = operands.map((each) => (to === undefined ? each : cast(each, to)));
-  if (first === undefined || second === undefined) return [];
-  const own = (x: TensorView): TensorView => (to === undefined ? x : cast(x, at(operands, 0).dtype));
+  const { dtype } = at(operands, 0);
+  const [first, second] = [inDType(at(operands, 0), to ?? dtype), inDType(at(operands, 1), to ?? dtype)];
   const [isRow, isColumn] = [first.rank === 1, second.rank === 1];
   const a = (): TensorView => (isRow ? unsqueeze(first, 0) : first);
   const b = (): TensorView => (isColumn ? unsqueeze(second, 1) : second);
@@ -82,8 +81,8 @@ const matmulVjp: Vjp<MatmulOp> = ({ to }, { g, operands }) => {
     return isColumn ? unsqueeze(rows, -1) : rows;
   };
   return [
-    () => own(asVector(leftOperand(whole(), a(), b()), isRow, 0)),
-    () => own(asVector(rightOperand(whole(), a(), b()), isColumn, 1)),
+    () => inDType(asVector(leftOperand(whole(), a(), b()), isRow, 0), dtype),
+    () => inDType(asVector(rightOperand(whole(), a(), b()), isColumn, 1), dtype),
   ];
 };
 
@@ -249,7 +248,8 @@ function sdpaVjp({ causal, window, scale }: SdpaOp, { g, operands, outputs }: Re
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const results = { output: at(outputs, 0), logsumexp: at(outputs, 1) };
   const options = { causal, window, ...(scale === null ? {} : { scale: Number(scale) }) };
-  const { mask, keyLengths } = furtherOperand(operands[3], q);
+  const further = furtherOperand(operands[3], q);
+  const { mask, keyLengths } = further;
   const attributes = { ...options, scale: options.scale ?? null };
   let made: SdpaGradients | null = null;
   // Rows that a mask of all of them makes independent may be on devices, which gradients by one kernel would gather.
@@ -258,7 +258,7 @@ function sdpaVjp({ causal, window, scale }: SdpaOp, { g, operands, outputs }: Re
   const make = (): SdpaGradients =>
     keyLengths === undefined && !isByRows
       ? sdpaBackward(g, q, k, v, results, { ...options, ...(mask && { mask }) })
-      : attentionGradientOps(g, [q, k, v], results, { ...attributes, ...furtherOperand(operands[3], q) });
+      : attentionGradientOps(g, [q, k, v], results, { ...attributes, ...further });
   const gradients = (): SdpaGradients => (made ??= make());
   return [
     () => gradients().dq,

@@ -9,8 +9,6 @@ import type { Contraction, MatrixStrides } from "../gemm/contraction.ts";
 import { biasOf } from "../../commands/attention.ts";
 import {
   type AttentionShape,
-  biasedRows,
-  blockBias,
   blockBiasOffset,
   blockShapes,
   dense,
@@ -25,6 +23,7 @@ import {
   type RowBlock,
   rowsOperand,
   rowStatistics,
+  scaledScores,
   scoreRows,
   scratchLayout,
   shapeKey,
@@ -32,7 +31,7 @@ import {
   transposed,
   visibleKeys,
 } from "./blocks.ts";
-import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
+import { type AttentionTools, headAddresses, loadedMatrix, preparedByShape, storedMatrix } from "./tools.ts";
 
 type Part = "p" | "ds" | "dq" | "dk" | "dv" | "g" | "q" | "k" | "v" | "o";
 
@@ -108,16 +107,11 @@ function gradientUnit(kernel: SdpaBackwardKernel, shape: AttentionShape, block: 
   return gradientRows([scores, scores, statistics, g ?? scores, o ?? scores], own, scale);
 }
 
-function biasUnit(kernel: SdpaBackwardKernel, shape: AttentionShape, block: RowBlock): UnitKernel | null {
-  const bias = biasOf(kernel);
-  return bias && biasedRows(scoreRows(shape, block), kernel.scale, blockBias(bias, block));
-}
-
 export function backwardRows(kernel: SdpaBackwardKernel): readonly Kernel[] {
   const shape = attentionShape(kernel);
   return blockShapes(shape.blocks).flatMap((block) => [
     gradientUnit(kernel, shape, block),
-    ...[biasUnit(kernel, shape, block)].filter((unit) => unit !== null),
+    ...(biasOf(kernel) === null ? [] : [scaledScores(kernel, shape, block)]),
   ]);
 }
 
@@ -143,20 +137,13 @@ export function prepareBackward(
   const [storeQ, storeK, storeV] = [at(stores, 0), at(stores, 1), at(stores, 2)];
   const gemm = (contraction: Contraction): ReturnType<AttentionTools["gemm"]> | null =>
     isEmptyContraction(contraction) ? null : tools.gemm(contraction);
-  const units = new Map(
-    blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(gradientUnit(kernel, shape, block))] as const),
-  );
-  const bias = biasOf(kernel);
-  const additions = new Map(
-    blockShapes(blocks).map((block) => {
-      const unit = biasUnit(kernel, shape, block);
-      return [shapeKey(block), unit && tools.prepare(unit)] as const;
-    }),
-  );
+  const units = preparedByShape(tools, blocks, (block) => gradientUnit(kernel, shape, block));
+  const biased = biasOf(kernel) === null ? [] : blocks;
+  const additions = preparedByShape(tools, biased, (block) => scaledScores(kernel, shape, block));
   const steps = blocks.map((block) => {
     const { scores, dp, dq, dk, dv } = products(kernel, shape, block);
-    const [rowUnit, add] = [units.get(shapeKey(block)), additions.get(shapeKey(block)) ?? null];
-    const biasStep = bias === null ? 0 : blockBiasOffset(bias, block);
+    const [rowUnit, add] = [units.get(shapeKey(block)), additions.get(shapeKey(block))];
+    const biasStep = blockBiasOffset(kernel, block);
     const multiply = { scores: gemm(scores), dp: gemm(dp), dq: gemm(dq), dk: gemm(dk), dv: gemm(dv) };
     return { block, rowUnit, add, biasStep, multiply };
   });

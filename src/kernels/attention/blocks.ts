@@ -4,7 +4,7 @@
  * sum-order.ts's order, and keys that it does not see add zeros at the end. With a window, they do: the sums of a block
  * begin at the first key that one of its rows sees.
  */
-import { type AttentionKernel, hasKeyLengths } from "../../commands/attention.ts";
+import { type AttentionKernel, biasOf, hasKeyLengths } from "../../commands/attention.ts";
 import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import { contiguousStrides } from "../../commands/view.ts";
 import type { SeenKeys } from "../../ir/ops/kinds/attention/attention.ts";
@@ -246,9 +246,11 @@ export function rowStatistics(dtype: DType, rows: number, stride = 1): Operand {
   return { dtype, shape: [rows], strides: [stride] };
 }
 
-/** In place: the scaled scores, and what is added to them, which may be one row or one column. */
-export function biasedRows(scores: Operand, scale: number, bias: Operand | null): UnitKernel {
-  if (bias === null) return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
+/** In place: the scores of a block, scaled, and the bias added to them, which may have one row or one column. */
+export function scaledScores(kernel: AttentionKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
+  const [scores, whole, { scale }] = [scoreRows(shape, block), biasOf(kernel), kernel];
+  if (whole === null) return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
+  const bias = blockBias(whole, block);
   const cast: UnitStep = { kind: "Cast", to: scores.dtype, inputs: [1], output: 3 };
   const add: UnitStep = { kind: "Binary", op: "add", inputs: [2, 3], output: 4 };
   const values: UnitValue[] = [scores, bias, scores, { ...bias, dtype: scores.dtype }, scores];
@@ -263,14 +265,16 @@ export function biasedRows(scores: Operand, scale: number, bias: Operand | null)
 }
 
 /** The bias of a block, for one head: [rows, width] of it, or 1 along these. */
-export function blockBias(bias: Operand, { rows, width }: RowBlock): Operand {
+function blockBias(bias: Operand, { rows, width }: RowBlock): Operand {
   const matrix = matrixOf(bias);
   const shape = [matrix.rows === 1 ? 1 : rows, matrix.columns === 1 ? 1 : width];
   return { dtype: bias.dtype, shape, strides: [matrix.strides.row, matrix.strides.column] };
 }
 
-/** In bytes, from the bias of a head to that of a block. */
-export function blockBiasOffset(bias: Operand, { start, first }: RowBlock): number {
+/** In bytes, from the bias of a head to that of a block; 0 without one. */
+export function blockBiasOffset(kernel: AttentionKernel, { start, first }: RowBlock): number {
+  const bias = biasOf(kernel);
+  if (bias === null) return 0;
   const { rows, columns, strides } = matrixOf(bias);
   const elements = (rows === 1 ? 0 : start * strides.row) + (columns === 1 ? 0 : first * strides.column);
   return elements * dtypes[bias.dtype].bytes;

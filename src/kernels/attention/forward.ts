@@ -6,8 +6,6 @@ import type { Contraction } from "../gemm/contraction.ts";
 import { biasOf, hasKeyLengths } from "../../commands/attention.ts";
 import {
   type AttentionShape,
-  biasedRows,
-  blockBias,
   blockBiasOffset,
   blockShapes,
   dense,
@@ -22,6 +20,7 @@ import {
   readStrides,
   type RowBlock,
   rowStatistics,
+  scaledScores,
   scoreRows,
   scratchLayout,
   shapeKey,
@@ -29,7 +28,7 @@ import {
   transposed,
   visibleKeys,
 } from "./blocks.ts";
-import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
+import { type AttentionTools, headAddresses, loadedMatrix, preparedByShape, storedMatrix } from "./tools.ts";
 
 export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> {
   return layoutOf(kernel, attentionShape(kernel));
@@ -86,11 +85,6 @@ function scalesFirst(kernel: SdpaKernel): boolean {
   return kernel.scale === 0 || biasOf(kernel) !== null;
 }
 
-function scaledOf(kernel: SdpaKernel, shape: AttentionShape, block: RowBlock): UnitKernel {
-  const bias = biasOf(kernel);
-  return biasedRows(scoreRows(shape, block), kernel.scale, bias && blockBias(bias, block));
-}
-
 function divisionOf({ dtype, e }: AttentionShape, rows: number): UnitKernel {
   return divideRows(denseOperand(dtype, rows, e), rowStatistics(dtype, rows));
 }
@@ -106,7 +100,7 @@ export function forwardRows(kernel: SdpaKernel): readonly Kernel[] {
   const units = blocks.map((block) => exponentialsOf(kernel, shape, block));
   return [
     ...units,
-    ...(scalesFirst(kernel) ? blocks.map((block) => scaledOf(kernel, shape, block)) : []),
+    ...(scalesFirst(kernel) ? blocks.map((block) => scaledScores(kernel, shape, block)) : []),
     ...divisions,
   ];
 }
@@ -130,14 +124,8 @@ export function prepareForward(
   );
   const [kStep, vStep] = [k?.rowBytes ?? 0, v?.rowBytes ?? 0];
   const store = storedMatrix(tools, at(kernel.outputs, 0), dtype, scratch + offsets.results);
-  const units = new Map(
-    blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(exponentialsOf(kernel, shape, block))] as const),
-  );
-  const scalings = new Map(
-    scaled
-      ? blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(scaledOf(kernel, shape, block))] as const)
-      : [],
-  );
+  const units = preparedByShape(tools, blocks, (block) => exponentialsOf(kernel, shape, block));
+  const scalings = preparedByShape(tools, scaled ? blocks : [], (block) => scaledScores(kernel, shape, block));
   const divisions = new Map(
     rowCounts(blocks).map((count) => [count, e > 0 ? tools.prepare(divisionOf(shape, count)) : null] as const),
   );
@@ -148,7 +136,7 @@ export function prepareForward(
       scores: isEmptyContraction(first) ? null : tools.gemm(first),
       results: isEmptyContraction(second) ? null : tools.gemm(second),
       scaling: scalings.get(shapeKey(block)),
-      biasStep: bias === null ? 0 : blockBiasOffset(bias, block),
+      biasStep: blockBiasOffset(kernel, block),
       exponentials: units.get(shapeKey(block)),
       divide: divisions.get(block.rows),
     };

@@ -2,17 +2,35 @@
 import type { Kernel, Operand } from "../../commands/kernel.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import type { Contraction } from "../gemm/contraction.ts";
+import type { Contraction, MatrixStrides } from "../gemm/contraction.ts";
 import type { Gemm } from "../gemm/gemm.ts";
 import { moveKernel } from "../gemm/widened-gemm.ts";
-import { denseOperand, isWide, type Matrix, matrixOf, readStrides, rowsOperand } from "./blocks.ts";
-import type { MatrixStrides } from "../gemm/contraction.ts";
+import {
+  blockShapes,
+  denseOperand,
+  isWide,
+  type Matrix,
+  matrixOf,
+  readStrides,
+  type RowBlock,
+  rowsOperand,
+  shapeKey,
+} from "./blocks.ts";
 
 export interface AttentionTools {
   readonly gemm: (contraction: Contraction) => Gemm;
   /** A kernel on the rows of a block. */
   readonly prepare: (kernel: Kernel) => (inputs: readonly number[], outputs: readonly number[]) => void;
   readonly floats: Float32Array | Float64Array;
+}
+
+/** A kernel for the blocks of each shape, by `shapeKey`. */
+export function preparedByShape(
+  tools: AttentionTools,
+  blocks: readonly RowBlock[],
+  kernelOf: (block: RowBlock) => Kernel,
+): ReadonlyMap<string, ReturnType<AttentionTools["prepare"]>> {
+  return new Map(blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(kernelOf(block))]));
 }
 
 /** Rows of an operand as GEMMs read them: in place, or converted into the scratch. */

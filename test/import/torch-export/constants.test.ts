@@ -71,6 +71,41 @@ function causalOf(model: ExportedModel): readonly (string | null)[] {
   return model.fusion.data().ops.flatMap((op) => (op.kind === "Sdpa" ? [op.causal] : []));
 }
 
+const [six, four] = [
+  [0, 1, 2, 3, 4, 5],
+  [0, 1, 2, 3],
+];
+
+/** [1, 2, 6, 4]. */
+const drawnHeads = Tensor.from([[0, 1].map((head) => six.map((row) => four.map((i) => Math.sin(head + 3 * row + i))))]);
+
+/** Compares attention of `drawnHeads` to themselves, the first output, with its definition. */
+function expectAttention(
+  { fusion, inputs }: ExportedModel,
+  given: readonly Tensor[],
+  sees: (row: number, key: number) => boolean,
+): void {
+  const rest = [...given];
+  const [found] = evaluateFusion(
+    fusion.data(),
+    inputs.map(({ read }) => read() ?? rest.shift() ?? drawnHeads),
+  ).outputs;
+  const at = (head: number, row: number, i: number): number => drawnHeads.data[(head * 6 + row) * 4 + i] ?? NaN;
+  for (const head of [0, 1]) {
+    for (const row of six) {
+      const powers = six.map((key) => {
+        const score = four.reduce((sum, i) => sum + at(head, row, i) * at(head, key, i), 0) / 2;
+        return sees(row, key) ? Math.exp(score) : 0;
+      });
+      const total = powers.reduce((a, b) => a + b, 0);
+      for (const i of four) {
+        const wanted = powers.reduce((sum, p, key) => sum + p * at(head, key, i), 0) / (total || 1);
+        expect(Number(found?.data[(head * 6 + row) * 4 + i])).toBeCloseTo(wanted, 5);
+      }
+    }
+  }
+}
+
 describe("masks", () => {
   it.each([[6], [100_000], ["Symbol('s0', positive=True, integer=True)"]])(
     "keys up to the query, of %s tokens",
@@ -148,28 +183,11 @@ describe("masks", () => {
     });
 
     it("has the values of its definition", () => {
-      const x = Tensor.from([[0, 1].map((head) => [0, 1, 2, 3, 4, 5].map((row) => [0, 1, 2, 3].map((i) => Math.sin(head + 3 * row + i))))]); // prettier-ignore
       const open = [0, 1, 1, 0, 1, 1];
-      const given = [x, { dtype: "bool" as const, shape: [1, 1, 1, 6], data: Uint8Array.from(open) }];
-      const [found] = evaluateFusion(
-        model.fusion.data(),
-        model.inputs.map(({ read }) => read() ?? given.shift() ?? x),
-      ).outputs;
-      const at = (head: number, row: number, i: number): number => x.data[(head * 6 + row) * 4 + i] ?? NaN;
-      for (const head of [0, 1]) {
-        for (const row of [0, 1, 2, 3, 4, 5]) {
-          const powers = open.map((isOpen, key) => {
-            const sees = isJoined ? key <= row && isOpen === 1 : key <= row || isOpen === 1;
-            const score = [0, 1, 2, 3].reduce((sum, i) => sum + at(head, row, i) * at(head, key, i), 0) / 2;
-            return sees ? Math.exp(score) : 0;
-          });
-          const total = powers.reduce((a, b) => a + b, 0);
-          for (const i of [0, 1, 2, 3]) {
-            const wanted = powers.reduce((sum, p, key) => sum + p * at(head, key, i), 0) / (total || 1);
-            expect(Number(found?.data[(head * 6 + row) * 4 + i])).toBeCloseTo(wanted, 5);
-          }
-        }
-      }
+      const given = [drawnHeads, { dtype: "bool" as const, shape: [1, 1, 1, 6], data: Uint8Array.from(open) }];
+      const sees = (row: number, key: number): boolean =>
+        isJoined ? key <= row && open[key] === 1 : key <= row || open[key] === 1;
+      expectAttention(model, given, sees);
     });
   });
 
@@ -199,31 +217,7 @@ describe("masks", () => {
   ])("%s are added", (_, op, shift, sees) => {
     const model = built(attention(6, compared(6, op, shift), "m"));
     expect(causalOf(model)).toEqual([null]);
-    const q = Tensor.from(
-      Array.from({ length: 1 }, () =>
-        Array.from({ length: 2 }, (__, head) =>
-          Array.from({ length: 6 }, (___, row) => Array.from({ length: 4 }, (____, i) => Math.sin(head + 3 * row + i))),
-        ),
-      ),
-    );
-    const found = evaluateFusion(
-      model.fusion.data(),
-      model.inputs.map(({ read }) => read() ?? q),
-    ).outputs[0];
-    const at = (head: number, row: number, i: number): number => q.data[(head * 6 + row) * 4 + i] ?? NaN;
-    const axes = [0, 1, 2, 3];
-    for (const head of [0, 1]) {
-      for (const row of [0, 1, 2, 3, 4, 5]) {
-        const powers = [0, 1, 2, 3, 4, 5].map((key) =>
-          sees(row, key) ? Math.exp(axes.reduce((sum, i) => sum + at(head, row, i) * at(head, key, i), 0) / 2) : 0,
-        );
-        const total = powers.reduce((a, b) => a + b, 0);
-        for (const i of axes) {
-          const wanted = total === 0 ? 0 : powers.reduce((sum, p, key) => sum + p * at(head, key, i), 0) / total;
-          expect(Number(found?.data[(head * 6 + row) * 4 + i])).toBeCloseTo(wanted, 5);
-        }
-      }
-    }
+    expectAttention(model, [drawnHeads], sees);
   });
 });
 

@@ -18,7 +18,7 @@ import {
   type GraphTensor,
   type GraphType,
 } from "./graph.ts";
-import type { AttentionLayout, Four } from "./layout.ts";
+import type { AttentionLayout, Four, PlacedOperand } from "./layout.ts";
 
 /** Throws `kernel-opaque` for an attention that neither cuDNN nor the kernel of few queries takes. */
 export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
@@ -50,10 +50,11 @@ export function attentionGraph(kernel: AttentionKernel, type: GraphType, layout:
 }
 
 /** What is added to the scores has the dtype of the operands, or that of their sums. */
-function biasType(kernel: AttentionKernel): GraphType {
+function biasIn(graph: GraphBuilder, kernel: AttentionKernel, placed: PlacedOperand | undefined): GraphTensor | null {
+  if (placed === undefined) return null;
   const dtype = biasOf(kernel)?.dtype;
   invariant(dtype === "half" || dtype === "bfloat16" || dtype === "float", "cuDNN takes a bias of floats", { dtype });
-  return dtype;
+  return graph.operand("bias", dtype, kernel.inputs.length - 1, placed);
 }
 
 interface Building {
@@ -68,13 +69,10 @@ function buildForward({ graph, kernel, type, layout }: Building): void {
   const q = graph.operand("q", type, 0, at(inputs, 0));
   const k = graph.operand("k", type, 1, exchanged(at(inputs, 1)));
   const v = graph.operand("v", type, 2, at(inputs, 2));
-  const bias = inputs[3] === undefined ? null : graph.operand("bias", biasType(kernel), 3, inputs[3]);
+  const bias = biasIn(graph, kernel, inputs[3]);
   const output = graph.operand("output", type, inputs.length, at(outputs, 0));
   const statistics = graph.operand("logsumexp", "float", inputs.length + 1, at(outputs, 1));
-  const products = graph.matmul("q k^T", q, k);
-  const scale = graph.number("scale", "float", kernel.scale);
-  const scaled = graph.pointwise("scores", "MUL", [products, scale]);
-  const scores = masked(graph, kernel, bias === null ? scaled : graph.pointwise("biased", "ADD", [scaled, bias]));
+  const scores = masked(graph, kernel, scoresOf(graph, kernel, [q, k], bias).scores);
   const rows: Four = [scores.dims[0], scores.dims[1], scores.dims[2], 1];
   const most = graph.reduction("largest score", "MAX", scores, { dims: rows });
   const differences = graph.pointwise("differences", "SUB", [scores, most]);
@@ -94,7 +92,7 @@ function buildBackward({ graph, kernel, type, layout }: Building): void {
   const v = graph.operand("v", type, 3, exchanged(at(inputs, 3)));
   const output = graph.operand("output", type, 4, at(inputs, 4));
   const statistics = graph.operand("logsumexp", "float", 5, at(inputs, 5));
-  const bias = inputs[6] === undefined ? null : graph.operand("bias", biasType(kernel), 6, inputs[6]);
+  const bias = biasIn(graph, kernel, inputs[6]);
   const dq = graph.operand("dq", type, inputs.length, at(outputs, 0));
   const dk = graph.operand("dk", type, inputs.length + 1, at(outputs, 1));
   const dv = graph.operand("dv", type, inputs.length + 2, at(outputs, 2));
@@ -105,10 +103,7 @@ function buildBackward({ graph, kernel, type, layout }: Building): void {
   const kept = graph.scratch("kept totals", rows);
   graph.pointwise("kept totals", "MUL", [totals, graph.number("one", "float", 1)], { to: kept });
 
-  const products = graph.matmul("q k^T", q, k);
-  const scale = graph.number("scale", "float", kernel.scale);
-  const scaled = graph.pointwise("scores", "MUL", [products, scale]);
-  const scores = bias === null ? scaled : graph.pointwise("biased", "ADD", [scaled, bias]);
+  const { scores, scale } = scoresOf(graph, kernel, [q, k], bias);
   const differences = graph.pointwise("differences", "SUB", [scores, statistics]);
   const probabilities = graph.pointwise("probabilities", "EXP", [masked(graph, kernel, differences)]);
   const across = { ...exchanged(probabilities), type };
@@ -130,6 +125,19 @@ function overHeads(graph: GraphBuilder, name: string, a: GraphTensor, b: GraphTe
   const dims: Four = [a.dims[0], a.dims[1], a.dims[2], b.dims[3]];
   const all = graph.matmul(`${name} of all heads`, a, b, { type: to.type, dims, strides: rowMajorStrides(dims) });
   graph.reduction(name, "ADD", all, { to });
+}
+
+/** scale q k^T, and the bias added to it. */
+function scoresOf(
+  graph: GraphBuilder,
+  kernel: AttentionKernel,
+  [q, k]: readonly [GraphTensor, GraphTensor],
+  bias: GraphTensor | null,
+): { readonly scores: GraphTensor; readonly scale: GraphTensor } {
+  const products = graph.matmul("q k^T", q, k);
+  const scale = graph.number("scale", "float", kernel.scale);
+  const scaled = graph.pointwise("scores", "MUL", [products, scale]);
+  return { scores: bias === null ? scaled : graph.pointwise("biased", "ADD", [scaled, bias]), scale };
 }
 
 /** The scores, and -infinity where a row does not see a key. */

@@ -8,10 +8,9 @@ import { reshape, slice } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { withAxes } from "../../views.ts";
+import { raised, withAxes } from "../../views.ts";
 import type { Size } from "../graph.ts";
 import type { NodeOperands } from "../operands.ts";
-import { raised } from "../../views.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];

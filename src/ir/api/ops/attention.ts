@@ -1,17 +1,16 @@
 /** Attention, forward and backward. */
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import { type Call, reject, shapeText } from "../../ops/call.ts";
+import { type Call, reject } from "../../ops/call.ts";
 import {
   type AttentionBase,
   attentionDType,
   type CausalMask,
   requireAttention,
   requireKeyLengths,
+  requireMaskAxes,
   statisticsDType,
 } from "../../ops/kinds/attention/attention.ts";
 import { numberText } from "../../ops/number-operand.ts";
-import { extentsDiffer, isConstant } from "../../scalar/fold.ts";
-import type { Scalar } from "../../scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
 import { commonBuilder, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
@@ -36,6 +35,7 @@ export interface SdpaMask {
   /**
    * Of the axes of the scores [.., Lq, Lk], or of the last of them, with their extents or 1. Bool: whether a query sees
    * a key. A float: what is added to the scores. A query that sees no key, or only with a mask of -Infinity, gives 0.
+   * `gradients` writes those of a mask with rows, without `causal`, as matmuls: each row's on its own device.
    */
   readonly mask?: TensorView;
 }
@@ -143,7 +143,6 @@ function requireMasks(
   { mask, keyLengths, softCap }: SdpaMasks,
   place: Call,
 ): void {
-  const scores = [...q.extents.slice(0, -1), at(k.extents, k.rank - 2)];
   if (mask !== undefined) {
     requireTensor(mask, "sdpa", 3);
     commonBuilder([q, mask], place);
@@ -154,16 +153,7 @@ function requireMasks(
         help: `convert it with cast`,
       });
     }
-    const wanted = scores.slice(scores.length - mask.rank);
-    const fits = (extent: Scalar, i: number): boolean =>
-      isConstant(extent, 1) || !extentsDiffer(extent, wanted.at(i) ?? extent);
-    if (mask.rank > wanted.length || !mask.extents.every(fits)) {
-      reject(place, "shape-mismatch", "the mask of attention has other axes", {
-        found: shapeText(mask.data()),
-        expected: "the last axes of [.., Lq, Lk], or 1 along them",
-        help: "add axes of extent 1 with unsqueeze",
-      });
-    }
+    requireMaskAxes(mask.data(), q.data(), k.data(), place, true);
   }
   if (keyLengths !== undefined) {
     requireTensor(keyLengths, "sdpa", 3);

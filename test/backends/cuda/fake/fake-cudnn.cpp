@@ -134,7 +134,8 @@ static int finalizeTensor(Descriptor *tensor) {
   int type = tensor->get(901);
   if (tensor->get(900) != 16) return refuse(BAD_PARAM, "tensors are aligned to 16 bytes");
   if (isVirtual(tensor) && isNumber(tensor)) return refuse(BAD_PARAM, "a virtual tensor is given by value");
-  for (int axis = 0; axis < 4; axis++) if (dim(tensor, axis) < 1 || stride(tensor, axis) < 0) return refuse(BAD_PARAM, "dimensions are positive, and strides are not negative");
+  for (int axis = 0; axis < 4; axis++)
+    if (dim(tensor, axis) < 1 || stride(tensor, axis) < 0) return refuse(BAD_PARAM, "dimensions are positive, and strides are not negative");
   return SUCCESS;
 }
 static int checkMatrix(Descriptor *tensor) {
@@ -143,7 +144,8 @@ static int checkMatrix(Descriptor *tensor) {
   int contiguous = stride(tensor, 3) == 1 ? 3 : 2;
   for (int axis = 0; axis < 4; axis++) {
     int64_t step = stride(tensor, axis);
-    if (axis == contiguous ? step != 1 : dim(tensor, axis) > 1 && (step % 8 || step == 0)) return refuse(NOT_SUPPORTED, "rows of matrices are aligned to 16 bytes");
+    bool isLaid = axis == contiguous ? step == 1 : dim(tensor, axis) == 1 || (step > 0 && step % 8 == 0);
+    if (!isLaid) return refuse(NOT_SUPPORTED, "rows of matrices are aligned to 16 bytes");
   }
   return SUCCESS;
 }
@@ -156,7 +158,8 @@ static int finalizeGraph(Descriptor *graph) {
     auto *op = (Descriptor *)each;
     // The sum of scores and a bias is not one of matrices. Gradients take one row of it for another.
     bool isBias = op->type == OP_POINTWISE && op->at(750)->get(0) == 0 && !isVirtual(op->at(752)) && !isNumber(op->at(752));
-    if (isBias && matmuls > 2 && dim(op->at(752), 2) != dim(op->at(753), 2)) return refuse(BAD_PARAM, "the bias of a gradient has all rows");
+    bool hasRows = !isBias || dim(op->at(752), 2) == dim(op->at(753), 2);
+    if (!hasRows && matmuls > 2) return refuse(BAD_PARAM, "the bias of a gradient has all rows");
     for (int attribute : {751, 752, 753, 1520, 1521, 1522})
       if (auto *tensor = op->at(attribute))
         if (int status = isBias ? SUCCESS : checkMatrix(tensor)) return status;

@@ -23,16 +23,10 @@ interface UnevenRows {
 }
 
 function unevenRows({ contraction, c }: ContractionPhase): UnevenRows | null {
-  const { dtype, m, n, k, batch, accumulate = false, scaled, narrow } = contraction;
+  const { dtype, m, n, k, batch, accumulate = false, scaled } = contraction;
   const vector = vectorBytes / dtypes[dtype].bytes;
   const isFloat16 = dtype === "half" || dtype === "bfloat16";
-  if (
-    !isFloat16 ||
-    accumulate ||
-    (scaled ?? narrow) !== undefined ||
-    batch.length > 0 ||
-    gemmLayout(contraction) === null
-  )
+  if (!isFloat16 || accumulate || scaled !== undefined || batch.length > 0 || gemmLayout(contraction) === null)
     return null;
   if (contraction.c.column !== 1 || n % vector === 0 || n < fewestColumns || m * n * k < fewestProducts) return null;
   const whole = n - (n % vector);

@@ -118,13 +118,19 @@ export function requireBias(bias: Tensor, q: Tensor, k: Tensor, place: Call): vo
       help: "convert it with cast",
     });
   }
-  const [own, scores] = [axesOf(bias), [...axesOf(q).slice(0, -1), at(axesOf(k), axesOf(k).length - 2)]];
+  requireMaskAxes(bias, q, k, place);
+}
+
+/** Throws `shape-mismatch` unless a mask has the axes of the scores; with `mayLack`, the first axes may be missing. */
+export function requireMaskAxes(mask: Tensor, q: Tensor, k: Tensor, place: Call, mayLack = false): void {
+  const [own, scores] = [axesOf(mask), [...axesOf(q).slice(0, -1), at(axesOf(k), axesOf(k).length - 2)]];
+  const lacking = scores.length - own.length;
   const fits = (axis: AxisShape, i: number): boolean =>
-    isUnitAxis(axis) || !extentsDiffer(axis.extent, at(scores, i).extent);
-  if (own.length === scores.length && own.every(fits)) return;
+    isUnitAxis(axis) || !extentsDiffer(axis.extent, at(scores, lacking + i).extent);
+  if ((mayLack ? lacking >= 0 : lacking === 0) && own.every(fits)) return;
   reject(place, "shape-mismatch", "the mask of attention has other axes", {
-    found: shapeText(bias),
-    expected: "the axes of the scores [.., Lq, Lk], or 1 along them",
+    found: shapeText(mask),
+    expected: "the last axes of [.., Lq, Lk], or 1 along them",
     help: "add axes of extent 1 with unsqueeze",
   });
 }

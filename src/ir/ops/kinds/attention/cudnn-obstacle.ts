@@ -4,6 +4,7 @@
  */
 import { withoutReductions } from "../../../domain.ts";
 import type { FusionData } from "../../../fusion-data.ts";
+import type { Axes } from "../../row.ts";
 import { axesOf, isBias, type SeenKeys } from "./attention.ts";
 import type { Op, SdpaBackwardOp, SdpaOp } from "../../op.ts";
 import { constantValue } from "../../../scalar/fold.ts";
@@ -112,8 +113,8 @@ export function hasLengths(
   { tensors }: Pick<FusionData, "tensors">,
   { kind, inputs }: SdpaOp | SdpaBackwardOp,
 ): boolean {
-  const [q, last] = [inputs[0], inputs[3]].map((id) => (id === undefined ? [] : axesOf(at(tensors, id))));
-  return kind === "Sdpa" && inputs.length > 3 && !isBias(last ?? [], q ?? []);
+  const axes = (position: number): Axes => axesOf(at(tensors, at(inputs, position)));
+  return kind === "Sdpa" && inputs.length > 3 && !isBias(axes(3), axes(0));
 }
 
 /** The elements of the largest heads of q, k and v; 0 of attention itself, and of heads that cuDNN does not take. */
